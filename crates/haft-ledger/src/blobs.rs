@@ -134,6 +134,15 @@ impl Ledger {
         self.db.read(|conn| Ok(conn.prepare_cached(sql::HAS_BLOB)?.exists([&key[..]])?))
     }
 
+    /// How many bytes with this hash there are; `None` if the ledger does not have them.
+    pub fn blob_size(&self, hash: &str) -> Result<Option<u64>, ToolError> {
+        let Some(key) = key_of(hash) else { return Ok(None) };
+        self.db.read(|conn| {
+            let mut statement = conn.prepare_cached(sql::BLOB_SIZE)?;
+            Ok(statement.query_row([&key[..]], |row| row.get(0)).optional()?)
+        })
+    }
+
     /// The bytes with this hash.
     pub fn blob(&self, hash: &str) -> Result<Vec<u8>, ToolError> {
         let stored = self.find(hash)?;

@@ -8,12 +8,13 @@ use std::time::Instant;
 use haft_policy::build_files;
 use haft_tool::{
     CallEnd, Change, Denial, DirectoryEvent, ErrorKind, Exit, FileContent, FileId, FileNode, GitBlob,
-    GitObjectEvent, Hash, Intent, Node, Receipt, ReceiptState, Record, Reversible, StagedStep, ToolError,
-    Value, lock, now_ms,
+    GitObjectEvent, Hash, Intent, LiveOutput, Node, Receipt, ReceiptState, Record, Reversible, StagedStep,
+    ToolError, Value, lock, now_ms,
 };
 
 use crate::blobs::MAX_ROW_BYTES;
 use crate::handle::{ContentReader, LedgerHandle};
+use crate::live_text::LiveSource;
 use crate::receipts::CallTexts;
 use crate::spool::{Spool, spool_path};
 use crate::undo::unrestorable;
@@ -273,6 +274,10 @@ impl Record for CallRecord {
         Ok(self.handle.ledger()?.runs_beside_another(self.receipt_id(), changed_at))
     }
 
+    fn was_followed(&self) -> Result<bool, ToolError> {
+        self.handle.ledger()?.was_followed(self.receipt_id())
+    }
+
     fn keep_index(&self, content: &mut dyn Read) -> Result<(), ToolError> {
         self.spooled(|spool| spool.keep(content))
     }
@@ -335,6 +340,12 @@ impl Record for CallRecord {
         // The task's changes are on its own receipt, so the call itself has nothing irreversible.
         state.witnessed = true;
         Ok(Arc::new(task))
+    }
+
+    fn live_output(&self) -> Option<Box<dyn LiveOutput>> {
+        let id = self.receipt_id();
+        let writer = (id != 0).then(|| self.handle.ledger()?.begin_live_text(LiveSource::Call(id)))?;
+        Some(Box::new(writer.ok()?))
     }
 
     fn receipt_id(&self) -> i64 {

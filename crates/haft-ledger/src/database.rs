@@ -21,7 +21,7 @@ const WAL_CHECKPOINT_PAGES: u32 = 1_000;
 /// Pages of the database kept in memory between transactions, in KiB.
 const PAGE_CACHE_KIB: u32 = 1_024;
 /// More than there are statements in [`crate::sql`].
-const CACHED_STATEMENTS: usize = 64;
+pub(crate) const CACHED_STATEMENTS: usize = 128;
 
 /// What a commit survives when it returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

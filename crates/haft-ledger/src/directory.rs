@@ -17,8 +17,9 @@ const HOUSEKEEPING: &str = "housekeeping";
 const BLOBS: &str = "blobs";
 const SPOOL: &str = "spool";
 const INBOX_LOCK_PREFIX: &str = "inbox-";
-/// Other files that Haft keeps in the same directory: trusted servers and their tokens, trusted projects.
-const OTHER_NAMES: [&str; 3] = ["servers", "tokens", "projects"];
+const LIVE: &str = "live";
+/// Other files that Haft keeps in the same directory: trusted servers and their tokens, trusted projects, HTTP servers that run.
+const OTHER_NAMES: [&str; 4] = ["servers", "tokens", "projects", "serve"];
 
 /// The default directory.
 pub(crate) fn from_env() -> Result<PathBuf, ToolError> {
@@ -105,6 +106,11 @@ impl LedgerDir {
     /// The previous states of the files that running commands touch.
     pub(crate) fn spool(&self) -> PathBuf {
         self.path.join(SPOOL)
+    }
+
+    /// The texts that are still growing.
+    pub(crate) fn live(&self) -> PathBuf {
+        self.path.join(LIVE)
     }
 
     /// The database and the two files that SQLite keeps beside it.
@@ -206,7 +212,7 @@ impl LedgerLock {
 fn holds_other_files(dir: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(dir)? {
         let name = entry?.file_name();
-        if ![LOCK, BLOBS, SPOOL].iter().chain(&OTHER_NAMES).any(|own| name == *own)
+        if ![LOCK, BLOBS, SPOOL, LIVE].iter().chain(&OTHER_NAMES).any(|own| name == *own)
             && ![DATABASE, INBOX_LOCK_PREFIX]
                 .iter()
                 .any(|own| name.as_encoded_bytes().starts_with(own.as_bytes()))

@@ -15,7 +15,40 @@ pub struct RunDriver {
     session: String,
 }
 
+/// A run that a process drives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunInProgress {
+    /// Its session.
+    pub session: String,
+    /// The process; `None` if it is in another pid namespace, where its number means another process than here.
+    pub pid: Option<u32>,
+    /// Since when, in milliseconds since 1970.
+    pub since: u64,
+}
+
 impl Ledger {
+    /// The runs that processes drive now, the longest driven first.
+    pub fn driven_runs(&self) -> Result<Vec<RunInProgress>, ToolError> {
+        let now = now_ms();
+        self.db.read(|conn| {
+            let mut statement = conn.prepare_cached(sql::ALL_DRIVERS)?;
+            let mut rows = statement.query([])?;
+            let mut runs = Vec::new();
+            while let Some(row) = rows.next()? {
+                let (session, process, since): (String, String, u64) =
+                    (row.get(0)?, row.get(1)?, row.get(2)?);
+                let process = ProcessIdentity::parse(&process).filter(|process| !process.is_gone(since, now));
+                runs.extend(process.map(|process| RunInProgress {
+                    session,
+                    pid: process.visible_pid(),
+                    since,
+                }));
+            }
+            runs.sort_by_key(|run: &RunInProgress| run.since);
+            Ok(runs)
+        })
+    }
+
     /// Takes the right to drive the run of a session. Fails with [`ErrorKind::Conflict`] if another driver has it.
     pub fn drive_run(&self, session: &str) -> Result<RunDriver, ToolError> {
         let now = now_ms();

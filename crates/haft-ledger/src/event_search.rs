@@ -1,19 +1,31 @@
 //! Searching event logs: rows are examined newest first, and parsed only if their stored text may match.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::path::PathBuf;
 
 use haft_tool::{ToolError, path_to_text};
-use rusqlite::{Connection, params};
+use regex::bytes::Regex;
+use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::error::TxResult;
 use crate::search::{inside_json, literal};
 use crate::{Ledger, StoredEvent};
 
-const EVENT_KEYS: &str = "
-SELECT e.session, e.seq, e.at FROM events e JOIN sessions s ON s.id = e.session
-WHERE (?1 IS NULL OR s.workspace = ?1) AND (?2 IS NULL OR e.session = ?2)
-ORDER BY e.at DESC, e.session, e.seq DESC";
+/// The newest event of each session. The numbers of a session's events lead from it to the older ones, so that no list of all events
+/// is made and sorted.
+const NEWEST_EVENTS: &str = "
+SELECT e.at, e.session, e.seq FROM sessions s JOIN events e ON e.session = s.id
+AND e.seq = (SELECT max(seq) FROM events WHERE session = s.id)
+WHERE (?1 IS NULL OR s.workspace = ?1) AND (?2 IS NULL OR s.id = ?2)";
+const EVENT_BEFORE: &str =
+    "SELECT at, session, seq FROM events WHERE session = ?1 AND seq < ?2 ORDER BY seq DESC LIMIT 1";
 const EVENT_BODY: &str = "SELECT body FROM events WHERE session = ?1 AND seq = ?2";
+
+/// Events that are looked at in one transaction, so that others can use the connection in between.
+const MAX_PART_EVENTS: usize = 200;
+/// The size of the events that are passed on after one transaction.
+const MAX_PART_BYTES: usize = 1 << 20;
 
 /// Which events to search.
 #[derive(Debug, Clone, Default)]
@@ -27,7 +39,8 @@ pub struct EventQuery {
 }
 
 impl Ledger {
-    /// Examines the events that may have the text, newest first, until `examine` returns false. It is told the session.
+    /// Examines the events that may have the text, newest first, until `examine` returns false. It is told the session, and may use
+    /// the ledger.
     pub fn search_events(
         &self,
         query: &EventQuery,
@@ -35,32 +48,63 @@ impl Ledger {
     ) -> Result<(), ToolError> {
         let text = literal(&inside_json(&query.text)?, true)?;
         let workspace = query.workspace.as_deref().map(path_to_text);
-        self.db.read(|conn| {
-            for (session, seq, at) in keys(conn, workspace.as_deref(), query.session.as_deref())? {
-                let mut statement = conn.prepare_cached(EVENT_BODY)?;
-                let mut rows = statement.query(params![session, seq])?;
-                let Some(row) = rows.next()? else { continue };
-                let body = row.get_ref(0)?.as_bytes().unwrap_or_default();
-                // An event that cannot be read is reported where its run is read.
-                if text.is_match(body)
-                    && let Ok(body) = serde_json::from_slice(body)
-                    && !examine(&session, StoredEvent { seq: u64::try_from(seq).unwrap_or(0), at, body })
-                {
-                    break;
+        let mut next: BinaryHeap<EventKey> = self.db.read(|conn| {
+            let mut statement = conn.prepare(NEWEST_EVENTS)?;
+            let rows = statement.query_map(params![workspace, query.session], EventKey::of_row)?;
+            Ok(rows.collect::<rusqlite::Result<_>>()?)
+        })?;
+        while !next.is_empty() {
+            self.check_cancelled()?;
+            for (session, event) in self.db.read(|conn| read_part(conn, &text, &mut next))? {
+                if !examine(&session, event) {
+                    return Ok(());
                 }
             }
-            Ok(())
-        })
+        }
+        Ok(())
     }
 }
 
-fn keys(
+/// The next event of a session. The order is that in which events are examined: the greatest first.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct EventKey {
+    at: u64,
+    session: Reverse<String>,
+    seq: i64,
+}
+
+impl EventKey {
+    fn of_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self { at: row.get(0)?, session: Reverse(row.get(1)?), seq: row.get(2)? })
+    }
+}
+
+/// Looks at the next events, and returns those that may have the text.
+fn read_part(
     conn: &Connection,
-    workspace: Option<&str>,
-    session: Option<&str>,
-) -> TxResult<Vec<(String, i64, u64)>> {
-    let mut statement = conn.prepare(EVENT_KEYS)?;
-    let rows = statement
-        .query_map(params![workspace, session], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    text: &Regex,
+    next: &mut BinaryHeap<EventKey>,
+) -> TxResult<Vec<(String, StoredEvent)>> {
+    let mut bodies = conn.prepare_cached(EVENT_BODY)?;
+    let mut before = conn.prepare_cached(EVENT_BEFORE)?;
+    let (mut found, mut bytes) = (Vec::new(), 0);
+    for _ in 0..MAX_PART_EVENTS {
+        let Some(EventKey { at, session: Reverse(session), seq }) = next.pop() else { break };
+        next.extend(before.query_row(params![session, seq], EventKey::of_row).optional()?);
+        let mut rows = bodies.query(params![session, seq])?;
+        let Some(row) = rows.next()? else { continue };
+        let body = row.get_ref(0)?.as_bytes().unwrap_or_default();
+        // An event that cannot be read is reported where its run is read.
+        if text.is_match(body)
+            && let Ok(value) = serde_json::from_slice(body)
+        {
+            bytes += body.len();
+            let seq = u64::try_from(seq).unwrap_or(0);
+            found.push((session, StoredEvent { seq, at, body: value }));
+            if bytes > MAX_PART_BYTES {
+                break;
+            }
+        }
+    }
+    Ok(found)
 }

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use crate::database::{Durability, execute};
 use crate::error::{TxResult, damaged, not_found};
 use crate::recorded_input::{MAX_JSON_DEPTH, is_deeper_than};
-use crate::{Ledger, sql};
+use crate::{Ledger, LedgerWrite, sql};
 
 /// The expected end of a session's log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,11 +44,13 @@ impl EventLog for Ledger {
             return Err(ToolError::invalid_arguments("The event is nested too deep to be read again."));
         }
         let body = body.to_string();
-        self.db.write(Durability::ProcessCrash, |conn| {
+        let seq = self.db.write(Durability::ProcessCrash, |conn| {
             let seq = next_seq(conn, session, expected)?;
             execute(conn, sql::INSERT_EVENT, params![session, sql::int(seq), sql::int(now_ms()), body])?;
             Ok(seq)
-        })
+        })?;
+        self.notify(&LedgerWrite::Event { session, seq });
+        Ok(seq)
     }
 
     fn read(&self, session: &str, from: u64, limit: usize) -> Result<Vec<StoredEvent>, ToolError> {

@@ -70,6 +70,8 @@ impl Ledger {
             })?;
             return Ok(collector.report);
         }
+        // Before the live texts of what they did.
+        self.forget_dead_processes()?;
         let mut has_made_room = false;
         loop {
             let _lock = self.db.dir().lock(FlockOperation::LockExclusive)?;
@@ -90,6 +92,7 @@ impl Ledger {
             }
             if !more {
                 self.remove_files_without_row()?;
+                self.remove_stale_live_texts()?;
                 break;
             }
         }

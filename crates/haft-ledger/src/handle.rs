@@ -5,7 +5,7 @@ use std::sync::{Mutex, OnceLock};
 
 use haft_tool::{ToolError, lock};
 
-use crate::{Ledger, NewSession};
+use crate::{Ledger, LedgerListener, NewSession};
 
 /// Which session the calls belong to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -29,6 +29,7 @@ pub struct LedgerHandle {
     new_session: NewSession,
     choice: SessionChoice,
     content_reader: Option<ContentReader>,
+    listener: Option<LedgerListener>,
     ledger: OnceLock<Ledger>,
     session: OnceLock<String>,
     opening: Mutex<()>,
@@ -42,6 +43,7 @@ impl LedgerHandle {
             new_session,
             choice,
             content_reader: None,
+            listener: None,
             ledger: OnceLock::new(),
             session: OnceLock::new(),
             opening: Mutex::new(()),
@@ -52,6 +54,13 @@ impl LedgerHandle {
     #[must_use]
     pub fn with_content_reader(mut self, reader: ContentReader) -> Self {
         self.content_reader = Some(reader);
+        self
+    }
+
+    /// The handle, whose ledger tells `listener` what this process writes.
+    #[must_use]
+    pub fn with_listener(mut self, listener: LedgerListener) -> Self {
+        self.listener = Some(listener);
         self
     }
 
@@ -88,6 +97,10 @@ impl LedgerHandle {
             return Ok(ledger);
         }
         let ledger = Ledger::open(&self.home)?;
+        let ledger = match &self.listener {
+            Some(listener) => ledger.with_listener(listener.clone()),
+            None => ledger,
+        };
         Ok(self.ledger.get_or_init(|| ledger))
     }
 

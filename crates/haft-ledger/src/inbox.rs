@@ -71,6 +71,12 @@ impl Ledger {
     pub fn conversation(&self, key: &str, new: &NewSession) -> Result<String, ToolError> {
         self.named_session(key, new)
     }
+
+    /// Whether a message of the conversation with this key was begun and is not finished, so that the inbox's process drives its run.
+    pub fn has_begun_message(&self, workspace: &Path, key: &str) -> Result<bool, ToolError> {
+        let workspace = path_to_text(workspace);
+        self.db.read(|conn| Ok(conn.prepare_cached(sql::BEGUN_MESSAGE)?.exists([&*workspace, key])?))
+    }
 }
 
 impl Inbox {

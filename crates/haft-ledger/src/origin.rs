@@ -19,6 +19,7 @@ pub(crate) const CLOCK_TICK_MS: u64 = 10;
 const RECEIPTS_WITH: &str = "SELECT receipt FROM refs WHERE hash = ?1";
 const ALL_TIMES: &str =
     "SELECT id, state, started_at, coalesce(json_extract(body, '$.duration_us'), 0) FROM receipts";
+const HAS_LATER_CALL: &str = "SELECT EXISTS (SELECT 1 FROM receipts WHERE id > ?1)";
 const CALLS_WITH: &str = "SELECT id FROM receipts WHERE change_count > 0 AND instr(changes, ?1) > 0";
 
 const CHANGED_MEANWHILE: &str =
@@ -124,6 +125,11 @@ impl Ledger {
         spool::receipts(self.db.dir())
             .into_iter()
             .any(|other| other != id && self.was_running(other, changed_at))
+    }
+
+    /// Whether another call has started since `id`.
+    pub(crate) fn was_followed(&self, id: i64) -> Result<bool, ToolError> {
+        self.db.read(|conn| Ok(conn.prepare_cached(HAS_LATER_CALL)?.query_row([id], |row| row.get(0))?))
     }
 
     /// Whether a call that has a spool had started at `changed_at`.

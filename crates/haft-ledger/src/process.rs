@@ -37,8 +37,15 @@ impl ProcessIdentity {
         }
     }
 
+    /// The number in the process's own pid namespace, for people to read.
     pub(crate) fn pid(&self) -> u32 {
         self.pid
+    }
+
+    /// The number by which this process may signal it; `None` if it is in another pid namespace.
+    pub(crate) fn visible_pid(&self) -> Option<u32> {
+        let is_elsewhere = differ(self.namespace.as_deref(), Self::current().namespace.as_deref());
+        (!is_elsewhere).then_some(self.pid)
     }
 
     /// The form in the database.

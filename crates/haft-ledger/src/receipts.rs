@@ -10,7 +10,7 @@ use crate::database::{Durability, execute};
 use crate::process::ProcessIdentity;
 use crate::receipt_rows::{self, RowTexts};
 use crate::spool::Spool;
-use crate::{Ledger, sql};
+use crate::{Ledger, LedgerWrite, sql};
 
 /// The texts of a call that has ended.
 #[derive(Debug, Clone, Copy, Default)]
@@ -129,6 +129,7 @@ impl Ledger {
         if let Some(spool) = spool {
             spool.remove();
         }
+        self.notify(&LedgerWrite::CallEnded { session: &receipt.session, call: receipt.id });
         Ok(())
     }
 

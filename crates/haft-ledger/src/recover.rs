@@ -52,8 +52,8 @@ impl Ledger {
         self.recover_where(view, true, &|_| true)
     }
 
-    /// The same for the calls of one workspace, but not for those that were given up: their commands may still run. Called before a call changes something there, because the states in the
-    /// spools are compared with the current ones.
+    /// The same for the calls of one workspace, but not for those that were given up: their commands may still run. Called before a
+    /// call changes something there, because the states in the spools are compared with the current ones.
     pub fn recover_workspace(
         &self,
         workspace: &Path,

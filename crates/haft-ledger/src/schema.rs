@@ -8,7 +8,7 @@ use crate::directory::LedgerDir;
 use crate::error::{TxResult, damaged};
 
 /// The version of the tables below, stored in `user_version`.
-const VERSION: i64 = 9;
+const VERSION: i64 = 10;
 /// "HAFT", stored in `application_id`.
 const APPLICATION_ID: i64 = 0x4841_4654;
 
@@ -155,6 +155,72 @@ CREATE UNIQUE INDEX inbox_by_message_of_chat ON inbox (workspace, channel, chat,
 ";
 const VERSION_WITHOUT_DRIVEN: i64 = 8;
 
+const VERSION_WITHOUT_FEED: i64 = 9;
+
+/// The tables that version 9 did not have: questions to people with the processes that show them, the answers of search engines that
+/// a server gives out again, and the feed.
+///
+/// The feed is written by triggers, so that it has everything, whatever process writes it. Of the feed and of the questions that have
+/// ended only the newest are kept; a trigger removes old ones for each new one.
+const FEED_TABLES: &str = "
+CREATE TABLE questions (
+  id INTEGER PRIMARY KEY,
+  session TEXT NOT NULL,
+  process TEXT NOT NULL,
+  asked_at INTEGER NOT NULL,
+  body TEXT NOT NULL,
+  answer TEXT,
+  ended_at INTEGER
+) STRICT;
+CREATE INDEX open_questions ON questions (id) WHERE ended_at IS NULL;
+CREATE TABLE answering (
+  process TEXT NOT NULL PRIMARY KEY,
+  since INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE searches (
+  key TEXT NOT NULL PRIMARY KEY,
+  at INTEGER NOT NULL,
+  body TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX searches_by_time ON searches (at);
+CREATE TABLE feed (
+  position INTEGER PRIMARY KEY,
+  kind TEXT NOT NULL,
+  session TEXT NOT NULL,
+  item INTEGER NOT NULL
+) STRICT;
+
+CREATE TRIGGER feed_session AFTER INSERT ON sessions BEGIN
+  INSERT INTO feed (kind, session, item) VALUES ('session', NEW.id, 0);
+END;
+CREATE TRIGGER feed_call AFTER INSERT ON receipts BEGIN
+  INSERT INTO feed (kind, session, item) VALUES ('call', NEW.session, NEW.id);
+END;
+CREATE TRIGGER feed_call_change AFTER UPDATE OF state, undone_by ON receipts
+WHEN OLD.state IS NOT NEW.state OR OLD.undone_by IS NOT NEW.undone_by BEGIN
+  INSERT INTO feed (kind, session, item) VALUES ('call', NEW.session, NEW.id);
+END;
+CREATE TRIGGER feed_event AFTER INSERT ON events BEGIN
+  INSERT INTO feed (kind, session, item) VALUES ('event', NEW.session, NEW.seq);
+END;
+CREATE TRIGGER feed_driver AFTER INSERT ON driven BEGIN
+  INSERT INTO feed (kind, session, item) VALUES ('driver', NEW.session, 1);
+END;
+CREATE TRIGGER feed_driver_end AFTER DELETE ON driven BEGIN
+  INSERT INTO feed (kind, session, item) VALUES ('driver', OLD.session, 0);
+END;
+CREATE TRIGGER feed_question AFTER INSERT ON questions BEGIN
+  INSERT INTO feed (kind, session, item) VALUES ('question', NEW.session, NEW.id);
+  DELETE FROM questions WHERE id <= NEW.id - 100 AND ended_at IS NOT NULL;
+END;
+CREATE TRIGGER feed_question_end AFTER UPDATE OF ended_at ON questions BEGIN
+  INSERT INTO feed (kind, session, item) VALUES ('question', NEW.session, NEW.id);
+END;
+CREATE TRIGGER feed_limit AFTER INSERT ON feed BEGIN
+  DELETE FROM feed WHERE position <= NEW.position - 10000;
+END;
+";
+
 /// Makes sure that the database has the tables of this version; costs one small read if it has.
 pub(crate) fn ensure(conn: &Connection, dir: &LedgerDir) -> TxResult<()> {
     if version(conn)? == VERSION {
@@ -166,12 +232,17 @@ pub(crate) fn ensure(conn: &Connection, dir: &LedgerDir) -> TxResult<()> {
     match version(conn)? {
         VERSION => Ok(()),
         0 => create(conn, dir),
-        older @ VERSION_WITHOUT_CHUNKS..=VERSION_WITHOUT_DRIVEN => {
+        older @ VERSION_WITHOUT_CHUNKS..=VERSION_WITHOUT_FEED => {
             let chunk_table = if older == VERSION_WITHOUT_CHUNKS { CHUNK_TABLE } else { "" };
             let session_names = if older <= VERSION_WITHOUT_SESSION_NAMES { SESSION_NAMES } else { "" };
-            let inbox = if older <= VERSION_WITHOUT_INBOX { INBOX_TABLE } else { INBOX_CHATS };
+            let inbox = match older {
+                ..=VERSION_WITHOUT_INBOX => INBOX_TABLE,
+                VERSION_WITHOUT_DRIVEN => INBOX_CHATS,
+                _ => "",
+            };
+            let driven_table = if older <= VERSION_WITHOUT_DRIVEN { DRIVEN_TABLE } else { "" };
             Ok(conn.execute_batch(&format!(
-                "BEGIN IMMEDIATE; {chunk_table} {session_names} {inbox} {DRIVEN_TABLE} PRAGMA user_version = {VERSION}; COMMIT;"
+                "BEGIN IMMEDIATE; {chunk_table} {session_names} {inbox} {driven_table} {FEED_TABLES} PRAGMA user_version = {VERSION}; COMMIT;"
             ))?)
         }
         older @ 1..VERSION => Err(ToolError::failed(format!(
@@ -212,7 +283,7 @@ fn create(conn: &Connection, dir: &LedgerDir) -> TxResult<()> {
         .into());
     }
     conn.execute_batch(&format!(
-        "BEGIN IMMEDIATE; {TABLES} {CHUNK_TABLE} {INBOX_TABLE} {DRIVEN_TABLE} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION}; COMMIT;"
+        "BEGIN IMMEDIATE; {TABLES} {CHUNK_TABLE} {INBOX_TABLE} {DRIVEN_TABLE} {FEED_TABLES} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION}; COMMIT;"
     ))?;
     dir.sync_names()?;
     Ok(())

@@ -159,6 +159,7 @@ impl<'a> ReceiptSearch<'a> {
         while found.len() < query.limit
             && let Some(row) = rows.next()?
         {
+            ledger.check_cancelled()?;
             match ledger.skip_damaged(row.get(0)?, self.examine(ledger, conn, row))? {
                 Some(Examined::Match(summary)) => found.push(*summary),
                 Some(Examined::Other) | None => {}

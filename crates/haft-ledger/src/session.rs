@@ -109,6 +109,14 @@ impl Ledger {
         Ok((inserted == 1).then_some(id))
     }
 
+    /// The session with exactly this id.
+    pub fn session_with_id(&self, id: &str) -> Result<SessionInfo, ToolError> {
+        let found = self
+            .db
+            .read(|conn| Ok(conn.prepare_cached(sql::SESSION)?.query_row([id], session_row).optional()?))?;
+        found.ok_or_else(|| no_session(id))
+    }
+
     /// The session with this name or id, or the only one whose id starts with it. Of several workspaces' sessions with
     /// one name, the newest.
     pub fn session(&self, name_or_id: &str) -> Result<SessionInfo, ToolError> {
@@ -161,6 +169,22 @@ impl Ledger {
         self.db.read(|conn| {
             let mut statement = conn.prepare_cached(sql::NEWEST_SESSIONS)?;
             Ok(statement.query_map([int(limit)], session_row)?.collect::<rusqlite::Result<_>>()?)
+        })
+    }
+
+    /// At most `limit` sessions, of all workspaces or one, that started before this one: its start and its id; newest first.
+    pub fn sessions_before(
+        &self,
+        workspace: Option<&Path>,
+        (started_at, id): (u64, &str),
+        limit: usize,
+    ) -> Result<Vec<SessionInfo>, ToolError> {
+        let workspace = workspace.map(path_to_text);
+        self.db.read(|conn| {
+            let mut statement = conn.prepare_cached(sql::SESSIONS_BEFORE)?;
+            let found =
+                statement.query_map(params![int(started_at), id, workspace, int(limit)], session_row)?;
+            Ok(found.collect::<rusqlite::Result<_>>()?)
         })
     }
 

@@ -235,7 +235,7 @@ impl UndoPlanner<'_> {
     ) -> Result<Option<(DirIndex, &'p OsStr, DirIndex)>, ToolError> {
         let mut found = VirtualEntry::Leaf(Node::Absent);
         if let Some((dir, name)) = self.place(to) {
-            found = self.tree.entry(dir, name)?;
+            found = self.tree.entry_left_as(dir, name, before)?;
             if let VirtualEntry::Dir(moved) = found {
                 return Ok(Some((dir, name, moved)));
             }
@@ -302,16 +302,15 @@ impl UndoPlanner<'_> {
         name: &OsStr,
         change: &PathChange<'_>,
     ) -> Result<VirtualEntry, ToolError> {
-        let entry = self.tree.entry(dir, name)?;
-        let VirtualEntry::Leaf(found) = &entry else { return Ok(entry) };
-        let mut states = std::iter::once(change.after).chain(change.possible.iter().copied());
-        match states.find(|state| found.may_be(state)) {
-            Some(state) => {
-                self.tree.assume(dir, name, state.clone());
-                Ok(VirtualEntry::Leaf(state.clone()))
-            }
-            None => Ok(entry),
+        let entry = self.tree.entry_left_as(dir, name, change.after)?;
+        if matches!(entry, VirtualEntry::Dir(below) if self.tree.dirs[below].node.is_some()) {
+            return Ok(entry);
         }
+        let found = self.tree.node(&entry)?;
+        let mut states = std::iter::once(change.after).chain(change.possible.iter().copied());
+        let Some(state) = states.find(|state| found.may_be(state)) else { return Ok(entry) };
+        self.tree.assume(dir, name, state.clone());
+        Ok(if matches!(entry, VirtualEntry::Dir(_)) { entry } else { VirtualEntry::Leaf(state.clone()) })
     }
 
     /// Removes an entry, and everything that other programs or calls put into it.

@@ -4,12 +4,12 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use haft_tool::{Change, DirNode, Node, RestorePlan, RestoreStep, ToolError};
+use haft_tool::{Change, DirNode, ErrorKind, Node, RestorePlan, RestoreStep, ToolError};
 
 use crate::virtual_tree::{DirIndex, VirtualDir, VirtualEntry, VirtualTree};
 
-/// The permissions that the owner of a directory needs to change its entries.
-const OWNER_WRITE_SEARCH: u32 = 0o300;
+/// The permissions that the owner of a directory needs to list and to change its entries.
+const OWNER_ALL: u32 = 0o700;
 
 /// What has to be done.
 pub(crate) struct UndoDifference {
@@ -188,10 +188,12 @@ impl<'v> StepPlanner<'v> {
         for dir in 0..self.tree.dirs.len() {
             let is_kept = self.tree.is_kept(dir);
             let VirtualDir { now, node, .. } = &self.tree.dirs[dir];
-            let (now, node, is_busy) = (now.clone(), node.clone(), self.busy.contains(&dir));
+            // One that is created or removed is itself written to when it is moved to or from its slot.
+            let is_busy = self.busy.contains(&dir) || now.is_none() || !is_kept;
+            let (now, node) = (now.clone(), node.clone());
             let open = |node: &Node| match node {
                 Node::Dir(node) if is_busy => {
-                    Node::Dir(DirNode { mode: node.mode | OWNER_WRITE_SEARCH, ..node.clone() })
+                    Node::Dir(DirNode { mode: node.mode | OWNER_ALL, ..node.clone() })
                 }
                 node => node.clone(),
             };
@@ -206,7 +208,13 @@ impl<'v> StepPlanner<'v> {
             if is_kept && node.is_none() && !is_busy {
                 continue;
             }
-            let old = self.tree.observe(&now)?;
+            let old = match self.tree.observe(&now) {
+                // Below a closed directory; it is not known to be closed itself.
+                Err(error) if error.kind == ErrorKind::PermissionDenied && is_kept && node.is_none() => {
+                    continue;
+                }
+                old => old?,
+            };
             if !matches!(old, Node::Dir { .. }) {
                 continue;
             }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
 
-use haft_tool::{Node, ToolError};
+use haft_tool::{ErrorKind, Node, ToolError};
 
 use crate::WorkspaceView;
 
@@ -84,6 +84,23 @@ impl<'v> VirtualTree<'v> {
             (Node::Dir { .. }, Some(known)) => Ok(known),
             (Node::Dir { .. }, None) => Ok(VirtualEntry::Dir(self.add(dir, name, now))),
             (leaf, _) => Ok(VirtualEntry::Leaf(leaf)),
+        }
+    }
+
+    /// The same for an entry that a call left as `expected`. If it cannot be observed, because a directory above it is closed, it
+    /// is taken for that; the undo itself opens the directory and observes it.
+    pub(crate) fn entry_left_as(
+        &mut self,
+        dir: DirIndex,
+        name: &OsStr,
+        expected: &Node,
+    ) -> Result<VirtualEntry, ToolError> {
+        match self.entry(dir, name) {
+            Err(error) if error.kind == ErrorKind::PermissionDenied => {
+                self.assume(dir, name, expected.clone());
+                self.entry(dir, name)
+            }
+            entry => entry,
         }
     }
 
@@ -188,11 +205,15 @@ impl<'v> VirtualTree<'v> {
         new
     }
 
-    /// The entries that a directory will have.
+    /// The entries that a directory will have, as far as it can be listed: the undo itself opens it, and fails if there are
+    /// others in a directory that it removes.
     pub(crate) fn entries(&mut self, dir: DirIndex) -> Result<Vec<(OsString, VirtualEntry)>, ToolError> {
         let mut names: Vec<OsString> = self.dirs[dir].entries.keys().cloned().collect();
         if let Some(now) = &self.dirs[dir].now {
-            names.extend(self.view.entry_names(now)?);
+            match self.view.entry_names(now) {
+                Err(error) if error.kind == ErrorKind::PermissionDenied => {}
+                found => names.extend(found?),
+            }
         }
         names.sort_unstable();
         names.dedup();

@@ -74,9 +74,16 @@ fn ledger_of_another_version_is_left_alone() {
     }
 }
 
+/// The table of runs as version 9 had it.
+const DRIVEN: &str =
+    "CREATE TABLE driven (session TEXT NOT NULL PRIMARY KEY, process TEXT NOT NULL, since INTEGER NOT NULL)
+    STRICT, WITHOUT ROWID;";
+
 #[test]
 fn ledger_of_an_earlier_version_is_upgraded() {
     let without_names = "DROP INDEX sessions_by_name; ALTER TABLE sessions DROP COLUMN name";
+    let without_feed = "DROP TRIGGER feed_session; DROP TRIGGER feed_call; DROP TRIGGER feed_call_change; \
+        DROP TRIGGER feed_event; DROP TABLE feed; DROP TABLE questions; DROP TABLE answering; DROP TABLE searches";
     let older = [
         format!("DROP TABLE inbox; {without_names}; DROP TABLE chunks; PRAGMA user_version = 5"),
         format!("DROP TABLE inbox; {without_names}; PRAGMA user_version = 6"),
@@ -84,10 +91,11 @@ fn ledger_of_an_earlier_version_is_upgraded() {
         "DROP INDEX inbox_by_message_of_chat; \
          CREATE UNIQUE INDEX inbox_by_message ON inbox (workspace, channel, message); PRAGMA user_version = 8"
             .to_owned(),
+        format!("{DRIVEN} PRAGMA user_version = 9"),
     ];
     for older in older {
         let fixture = Fixture::new();
-        fixture.tamper(&format!("DROP TABLE driven; {older}"));
+        fixture.tamper(&format!("{without_feed}; DROP TABLE driven; {older}"));
         for _ in 0..2 {
             assert!(Ledger::open(fixture.home()).is_ok());
         }
@@ -96,6 +104,7 @@ fn ledger_of_an_earlier_version_is_upgraded() {
         );
         assert_eq!(fixture.ledger.session("review").unwrap().id, fixture.session);
         assert!(fixture.ledger.drive_run(&fixture.session).is_ok());
+        assert!(fixture.ledger.feed_position().unwrap() > 0);
         let inbox = fixture.ledger.inbox(Path::new("/work")).unwrap();
         for chat in ["one", "two"] {
             assert!(inbox.accept("hook", chat, "message", None, "hello").unwrap().is_some());

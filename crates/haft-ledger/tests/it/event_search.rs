@@ -1,7 +1,7 @@
 //! Searching event logs.
 
-use haft_ledger::{EventLog, EventQuery, Expected};
-use haft_tool::json;
+use haft_ledger::{EventLog, EventQuery, Expected, ReceiptFilter, ReceiptQuery};
+use haft_tool::{Cancel, ErrorKind, json};
 
 use crate::fixture::Fixture;
 
@@ -29,4 +29,50 @@ fn events_with_a_text_are_examined_newest_first_until_enough_are_found() {
     assert_eq!(found("ready", Some(&fixture.session), 2), [4, 2]);
     assert!(found("ready", Some("unknown"), 2).is_empty());
     assert!(found("coffee", None, 2).is_empty());
+}
+
+#[test]
+fn events_of_several_sessions_are_examined_by_their_time() {
+    let fixture = Fixture::new();
+    let other = fixture.other_session().session().unwrap().to_owned();
+    // More than are read at once.
+    for n in 0..500 {
+        let session = if n % 3 == 0 { &other } else { &fixture.session };
+        fixture.ledger.append(session, Expected::Any, &json!({ "text": "tea", "n": n })).unwrap();
+    }
+    fixture.tamper("UPDATE events SET at = json_extract(body, '$.n')");
+    let mut found = Vec::new();
+    let query = EventQuery { text: "tea".to_owned(), ..EventQuery::default() };
+    let mut examine = |session: &str, event: haft_ledger::StoredEvent| {
+        // The connection is free meanwhile.
+        assert_eq!(fixture.ledger.session(session).unwrap().id, session);
+        found.push(event.body["n"].as_u64().unwrap());
+        true
+    };
+    fixture.ledger.search_events(&query, &mut examine).unwrap();
+    assert_eq!(found, (0..500).rev().collect::<Vec<_>>());
+}
+
+#[test]
+fn a_search_that_is_cancelled_ends() {
+    let fixture = Fixture::new();
+    fixture.read();
+    for n in 0..1_000 {
+        fixture.ledger.append(&fixture.session, Expected::Any, &json!({ "text": "tea", "n": n })).unwrap();
+    }
+    let cancel = Cancel::new();
+    let ledger = fixture.ledger.clone().with_cancel(cancel.clone());
+    let mut examined = 0;
+    let query = EventQuery { text: "tea".to_owned(), ..EventQuery::default() };
+    let search = ledger.search_events(&query, &mut |_, _| {
+        examined += 1;
+        cancel.cancel();
+        true
+    });
+    assert_eq!(search.unwrap_err().kind, ErrorKind::Interrupted);
+    assert!(examined < 1_000, "{examined}");
+    let filter = ReceiptFilter { text: Some("tea".to_owned()), ..ReceiptFilter::default() };
+    let search = ledger.search(&ReceiptQuery::default(), &filter);
+    assert_eq!(search.unwrap_err().kind, ErrorKind::Interrupted);
+    assert_eq!(fixture.ledger.search(&ReceiptQuery::default(), &filter).unwrap().len(), 0);
 }

@@ -13,6 +13,8 @@ mod directory;
 mod event_search;
 mod events;
 #[cfg(test)]
+mod feed;
+#[cfg(test)]
 mod fixture;
 #[cfg(test)]
 mod gc;
@@ -21,6 +23,8 @@ mod hostile;
 mod inbox;
 #[cfg(test)]
 mod moves;
+#[cfg(test)]
+mod questions;
 #[cfg(test)]
 mod receipts;
 #[cfg(test)]

@@ -88,3 +88,16 @@ fn run_has_one_driver_until_it_is_dropped_or_its_process_is_gone() {
     drop(next);
     assert!(ledger.drive_run(session).is_ok());
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn the_process_of_a_run_in_a_container_has_no_number_here() {
+    let fixture = Fixture::new();
+    let driver = fixture.ledger.drive_run(&fixture.session).unwrap();
+    let pid = std::process::id();
+    assert_eq!(fixture.ledger.driven_runs().unwrap()[0].pid, Some(pid));
+    fixture.tamper(&format!("UPDATE driven SET process = '{pid} 1 - pid:[1]'"));
+    let runs = fixture.ledger.driven_runs().unwrap();
+    assert_eq!((runs.len(), runs[0].pid), (1, None));
+    drop(driver);
+}

@@ -93,7 +93,7 @@ struct Unreadable;
 
 impl WorkspaceView for Unreadable {
     fn observe(&mut self, _path: &Path) -> Result<Node, ToolError> {
-        Err(ToolError::denied("no"))
+        Err(ToolError::failed("no"))
     }
 
     fn file_id(&mut self, _path: &Path) -> Option<FileId> {
@@ -101,7 +101,7 @@ impl WorkspaceView for Unreadable {
     }
 
     fn entry_names(&mut self, _path: &Path) -> Result<Vec<OsString>, ToolError> {
-        Err(ToolError::denied("no"))
+        Err(ToolError::failed("no"))
     }
 
     fn undo_restore(
