@@ -9,4 +9,5 @@ pub mod dialects;
 mod ops;
 pub mod settings;
 
+pub use ops::web_search::{FoundPages, SearchHit, WebSearch};
 pub use settings::Settings;

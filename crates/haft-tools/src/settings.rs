@@ -69,10 +69,12 @@ mod tests {
             "BRAVE_API_KEY" => Some("new".to_owned()),
             "SEARXNG_URL" => Some("http://localhost:8888".to_owned()),
             "TAVILY_API_KEY" => Some(String::new()),
+            "LOOM_SERVER_TOKEN" => Some("newer\n".to_owned()),
             _ => None,
         };
         let settings = file.with_env(&env);
         assert_eq!(settings.web_search.brave.api_key, Some(Secret::new("new")));
+        assert_eq!(settings.loom.token, Some(Secret::new("newer")), "as a file or a command ends it");
         assert_eq!(settings.web_search.tavily.api_key, None, "an empty variable is ignored");
         assert_eq!(settings.web_search.google.cse_id.as_deref(), Some("cx"));
         assert_eq!(settings.endpoints(), ["localhost:8888", "10.0.0.7:8080"]);

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use haft_tool::{
-    ErrorKind, HttpResponse, Progress, RetryPolicy, Secret, ToolError, Value, World, clip_chars, json,
-    retry_after,
+    Cancel, ErrorKind, Http, HttpResponse, Progress, RetryPolicy, Secret, ToolError, Value, World,
+    clip_chars, json, retry_after,
 };
 use haft_tool::{HttpRequest, net::Authority};
 use url::Url;
@@ -28,12 +28,31 @@ pub(crate) struct JsonApi<'a> {
     pub(crate) advice: &'a dyn Fn(u16) -> Option<&'static str>,
 }
 
+/// What a request goes through: the World of a call, or the client of a program that makes none.
+#[derive(Clone, Copy)]
+pub(crate) struct ApiClient<'a> {
+    pub(crate) http: &'a dyn Http,
+    pub(crate) cancel: &'a Cancel,
+    pub(crate) on_progress: &'a dyn Fn(Progress),
+}
+
+/// Runs `send` with the client of a call.
+pub(crate) fn with_client<T>(world: &dyn World, send: impl FnOnce(ApiClient<'_>) -> T) -> T {
+    let on_progress = |progress| world.progress(progress);
+    send(ApiClient { http: world.http(), cancel: world.cancelled(), on_progress: &on_progress })
+}
+
 impl JsonApi<'_> {
     /// Sends the request. A response that is not a success, or that was cut, is an error.
-    pub(crate) fn send(&self, world: &dyn World, request: &HttpRequest) -> Result<HttpResponse, ToolError> {
-        let response = self.retry.send(world.http(), request, self.retry_delay, &mut |pause| {
-            world.progress(Progress::message(format!("{}: {}", self.name, self.redact(&pause.line()))));
-            if world.cancelled().wait(pause.wait) {
+    pub(crate) fn send(
+        &self,
+        client: ApiClient<'_>,
+        request: &HttpRequest,
+    ) -> Result<HttpResponse, ToolError> {
+        let response = self.retry.send(client.http, request, self.retry_delay, &mut |pause| {
+            let line = format!("{}: {}", self.name, self.redact(&pause.line()));
+            (client.on_progress)(Progress::message(line));
+            if client.cancel.wait(pause.wait) {
                 return Err(ToolError::new(
                     ErrorKind::Interrupted,
                     "cancelled while waiting for another attempt",

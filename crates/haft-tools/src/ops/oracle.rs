@@ -6,7 +6,7 @@ use haft_tool::{HttpRequest, JsonSchema, Redirects, RetryPolicy, ToolError, Valu
 use serde::Serialize;
 use serde_json::Map;
 
-use crate::ops::api::{JsonApi, MAX_RESPONSE_BYTES, missing_field, parse_json};
+use crate::ops::api::{JsonApi, MAX_RESPONSE_BYTES, missing_field, parse_json, with_client};
 use crate::settings::LoomSettings;
 
 const NAME: &str = "The Loom server's oracle";
@@ -80,12 +80,14 @@ pub(crate) fn ask(
         "max_tokens": question.max_tokens,
         "temperature": question.temperature,
     });
+    let mut headers = vec![
+        ("Accept".to_owned(), "application/json".to_owned()),
+        ("Content-Type".to_owned(), "application/json".to_owned()),
+    ];
+    headers.extend(server.authorization());
     let request = HttpRequest {
         method: "POST".to_owned(),
-        headers: vec![
-            ("Accept".to_owned(), "application/json".to_owned()),
-            ("Content-Type".to_owned(), "application/json".to_owned()),
-        ],
+        headers,
         body: Some(body.to_string().into_bytes()),
         timeout: TIMEOUT,
         keep_bytes: MAX_RESPONSE_BYTES,
@@ -99,14 +101,14 @@ pub(crate) fn ask(
             cap: MAX_RETRY_DELAY,
             ..RetryPolicy::default()
         },
+        secret: server.token.as_ref(),
         advice: &|status| match status {
-            404 => Some("LOOM_SERVER_URL (tools.loom.server_url) does not lead to a Loom server"),
             503 => Some("OpenAI may not be set up on that server"),
-            _ => None,
+            status => LoomSettings::advice(status),
         },
         ..JsonApi::plain(NAME)
     };
-    let response = api.send(world, &request)?;
+    let response = with_client(world, |client| api.send(client, &request))?;
     parse_answer(&parse_json(NAME, &response)?)
 }
 

@@ -7,10 +7,10 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use haft_tool::{Capture, FileKind, Finished, ToolError, World, json, path_from_text, path_to_text};
-
-/// The session's note that holds the directory.
-const NOTE: &str = "working_directory";
+use haft_tool::{
+    Capture, FileKind, Finished, ToolError, WORKING_DIRECTORY_NOTE as NOTE, World, json, path_from_text,
+    path_to_text,
+};
 
 /// Merges the output streams and reports the directory on standard error. `set +x` and `2>/dev/null` keep the trap out of a
 /// trace. It is on the first line of the command, so that line numbers in messages of the shell stay right.

@@ -1,6 +1,6 @@
 //! `[tools.loom]`: the server behind Loom's `oracle` and `web_search`.
 
-use haft_tool::ToolError;
+use haft_tool::{Secret, ToolError};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
@@ -14,6 +14,8 @@ pub struct LoomSettings {
     pub server_url: Option<String>,
     /// The model behind `oracle`. Default: `gpt-4o`.
     pub oracle_model: Option<String>,
+    /// The token that is sent to it. Servers other than Haft's own may need none.
+    pub token: Option<Secret>,
     /// Whether a model of the host answers, because the user named no server.
     #[serde(skip)]
     pub has_host_model: bool,
@@ -34,6 +36,21 @@ impl LoomSettings {
         Ok(url)
     }
 
+    /// The header that carries the token, if there is one.
+    pub(crate) fn authorization(&self) -> Option<(String, String)> {
+        let token = self.token.as_ref()?;
+        Some(("Authorization".to_owned(), format!("Bearer {}", token.expose())))
+    }
+
+    /// What the user can do about a status that says that the token is missing or wrong, or that the URL is.
+    pub(crate) fn advice(status: u16) -> Option<&'static str> {
+        match status {
+            401 | 403 => Some("set LOOM_SERVER_TOKEN (tools.loom.token) to a token of that server"),
+            404 => Some("LOOM_SERVER_URL (tools.loom.server_url) does not lead to a Loom server"),
+            _ => None,
+        }
+    }
+
     pub(crate) fn oracle_model(&self) -> &str {
         self.oracle_model.as_deref().unwrap_or("gpt-4o")
     }
@@ -42,5 +59,6 @@ impl LoomSettings {
         let var = |name: &str| var(name).filter(|value| !value.is_empty());
         self.server_url = var("LOOM_SERVER_URL").or(self.server_url.take());
         self.oracle_model = var("LOOM_SERVER_ORACLE_MODEL").or(self.oracle_model.take());
+        self.token = var("LOOM_SERVER_TOKEN").map(|token| Secret::new(token.trim())).or(self.token.take());
     }
 }

@@ -8,7 +8,7 @@ use haft_tool::{
 };
 
 use crate::fixture::{
-    SERVER, call, clawft, loom, planned_hosts, reply, reply_with, request_json, request_line,
+    SERVER, call, clawft, loom, planned_hosts, reply, reply_with, request_header, request_json, request_line,
     world as fixture_world,
 };
 
@@ -50,6 +50,28 @@ fn oracle_sends_all_fields() {
     let body = request_json(&world.http.requests()[0]);
     assert_eq!(json!([body["model"], body["max_tokens"], body["temperature"]]), json!(["o9", 100, 1.5]));
     assert_eq!(body["messages"][0]["content"], "Be loud.");
+}
+
+#[test]
+fn loom_tools_send_the_token_of_the_settings_and_never_show_it() {
+    let found = r#"{"results":[]}"#;
+    for (tool, body) in [("oracle", ANSWER), ("web_search", found)] {
+        let at = |token: Option<&str>, replies| {
+            let world = fixture_world(replies);
+            let dialect = loom(json!({"loom": {"server_url": SERVER, "token": token}}));
+            (call(&world, &dialect, tool, json!({"query": "q"})), world)
+        };
+        let (result, world) = at(Some("s3cret"), vec![reply(200, body)]);
+        result.unwrap();
+        let request = &world.http.requests()[0];
+        assert_eq!(request_header(request, "authorization"), Some("Bearer s3cret"), "{tool}");
+        let (result, world) = at(None, vec![reply(200, body)]);
+        result.unwrap();
+        assert_eq!(request_header(&world.http.requests()[0], "authorization"), None, "{tool}");
+        let (result, _) = at(Some("s3cret"), vec![reply(401, r#"{"error":"no such token: s3cret"}"#)]);
+        let message = result.unwrap_err().message;
+        assert!(message.contains("set LOOM_SERVER_TOKEN") && !message.contains("s3cret"), "{message}");
+    }
 }
 
 #[test]

@@ -72,11 +72,13 @@ impl Tool for Agent {
             name: input.name,
             team: input.team_name,
             mode: wire_name(input.mode.as_ref())?,
+            trace: None,
         };
         Ok(Planned::new([effect], order))
     }
 
     fn perform(&self, order: AgentRequest, world: &dyn World) -> Result<Output, ToolError> {
+        let order = AgentRequest { trace: world.trace().map(|trace| trace.own), ..order };
         let report = world.host().agent(&order, &|progress| world.progress(progress), world.cancelled())?;
         let (status, text) = match &report.said {
             Some(answer) if answer.is_empty() => {

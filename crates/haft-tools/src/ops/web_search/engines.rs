@@ -179,18 +179,28 @@ fn google(key: &Secret, cse_id: &str, url: Option<&str>) -> Result<SearchEngine,
 pub(crate) fn loom(settings: &LoomSettings) -> Result<SearchEngine, ToolError> {
     fn request(engine: &SearchEngine, query: &SearchQuery) -> HttpRequest {
         let count = query.max_results.clamp(1, GOOGLE_MAX_RESULTS);
-        engine.post(&json!({"query": query.sites.add_to(&query.text), "max_results": count}))
+        let mut request =
+            engine.post(&json!({"query": query.sites.add_to(&query.text), "max_results": count}));
+        if engine.key.is_some() {
+            request.headers.push(("Authorization".to_owned(), format!("Bearer {}", engine.key())));
+        }
+        request
     }
     fn parse(name: &str, response: &HttpResponse) -> Result<SearchResults, ToolError> {
         read_list(name, &parse_json(name, response)?, "/results", "url", "snippet")
     }
     Ok(SearchEngine {
         advice: |status| match status {
-            404 => Some("LOOM_SERVER_URL (tools.loom.server_url) does not lead to a Loom server"),
             500 => Some("Google CSE may not be set up on that server"),
-            _ => None,
+            status => LoomSettings::advice(status),
         },
         retry: RetryPolicy { statuses: LoomSettings::RETRIED_STATUSES, ..RetryPolicy::default() },
-        ..engine("The Loom server's search", settings.url("/proxy/cse")?, None, request, parse)
+        ..engine(
+            "The Loom server's search",
+            settings.url("/proxy/cse")?,
+            settings.token.clone(),
+            request,
+            parse,
+        )
     })
 }

@@ -2,6 +2,7 @@
 
 mod brave;
 mod engines;
+mod offered;
 mod sites;
 
 use std::time::Duration;
@@ -13,9 +14,10 @@ use haft_tool::{
 use serde::Serialize;
 use url::Url;
 
-use crate::ops::api::{JsonApi, MAX_RESPONSE_BYTES, host_of, missing_field};
+use crate::ops::api::{ApiClient, JsonApi, MAX_RESPONSE_BYTES, host_of, missing_field, with_client};
 
 pub(crate) use engines::{configured, loom};
+pub use offered::{FoundPages, WebSearch};
 pub(crate) use sites::SiteFilter;
 
 /// How much of an excerpt is shown.
@@ -42,13 +44,13 @@ impl SearchQuery {
 
 /// One result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub(crate) struct SearchHit {
+pub struct SearchHit {
     /// The page's title.
-    pub(crate) title: String,
+    pub title: String,
     /// Its address.
-    pub(crate) url: String,
+    pub url: String,
     /// A few of its words.
-    pub(crate) snippet: String,
+    pub snippet: String,
 }
 
 /// The results of a search.
@@ -91,6 +93,11 @@ impl SearchEngine {
     }
 
     pub(crate) fn search(&self, query: &SearchQuery, world: &dyn World) -> Result<SearchResults, ToolError> {
+        with_client(world, |client| self.search_through(client, query))
+    }
+
+    /// [`SearchEngine::search`] through any client.
+    fn search_through(&self, client: ApiClient<'_>, query: &SearchQuery) -> Result<SearchResults, ToolError> {
         let api = JsonApi {
             name: self.name,
             retry: self.retry,
@@ -98,7 +105,7 @@ impl SearchEngine {
             retry_delay: &self.retry_delay,
             advice: &self.advice,
         };
-        let response = api.send(world, &(self.request)(self, query))?;
+        let response = api.send(client, &(self.request)(self, query))?;
         let mut results = (self.parse)(self.name, &response)?;
         results.hits.retain(|hit| query.sites.allows(&hit.url));
         results.hits.truncate(query.max_results);
