@@ -11,10 +11,11 @@ use haft_tool::{
 };
 
 use crate::advice::advice;
+use crate::temperature::{self, RefusedTemperatures};
 use crate::wire::{OLD_ANTHROPIC_VERSION, ResponseDecoder, WireError};
 use crate::{
     Endpoint, Model, ModelAddress, ModelError, ModelErrorKind, ModelEvent, ModelResponse, OutputSchema,
-    TurnRequest, Wire,
+    TurnOptions, TurnRequest, Wire,
 };
 
 /// The longest body that is read.
@@ -67,6 +68,7 @@ pub struct HttpModel {
     timeouts: ModelTimeouts,
     /// Whether the server does not know the current version of Anthropic's protocol.
     uses_old_version: AtomicBool,
+    refused_temperatures: RefusedTemperatures,
 }
 
 /// What one request reports to.
@@ -100,6 +102,7 @@ impl HttpModel {
             retry: MODEL_RETRY,
             timeouts: ModelTimeouts::default(),
             uses_old_version: AtomicBool::new(false),
+            refused_temperatures: RefusedTemperatures::default(),
         }
     }
 
@@ -122,8 +125,48 @@ impl HttpModel {
         &self.endpoint
     }
 
-    /// Makes the request once; and again with an older version of the protocol, if the server says that it wants one.
+    /// The model that a request asks.
+    fn asked<'a>(&'a self, request: &TurnRequest<'a>) -> &'a str {
+        request.options.model.as_deref().unwrap_or(&self.model)
+    }
+
+    /// The temperature of a request, if it is known that the model does not accept it.
+    fn refused_temperature(&self, request: &TurnRequest<'_>) -> Option<f64> {
+        let is_refused = |temperature: &f64| {
+            !self.endpoint.codec().accepts_temperature()
+                || self.refused_temperatures.contains(self.asked(request), *temperature)
+        };
+        request.options.temperature.filter(is_refused)
+    }
+
+    /// Makes the request once; and again without its temperature, if the server says that the model does not accept it.
     fn attempt(
+        &self,
+        request: &TurnRequest<'_>,
+        reporter: &Reporter<'_>,
+        cancel: &Cancel,
+    ) -> Result<ModelResponse, ModelError> {
+        let Some(temperature) = request.options.temperature else {
+            return self.attempt_as_it_is(request, reporter, cancel);
+        };
+        let options = TurnOptions { temperature: None, ..request.options.clone() };
+        let without = TurnRequest { options: &options, ..*request };
+        if self.refused_temperature(request).is_some() {
+            return self.attempt_as_it_is(&without, reporter, cancel);
+        }
+        match self.attempt_as_it_is(request, reporter, cancel) {
+            Err(error) if temperature::is_refused(&error) => {
+                let model = self.asked(request);
+                self.refused_temperatures.add(model, temperature);
+                reporter.report(temperature::notice(self.endpoint.provider.title, model, temperature));
+                self.attempt_as_it_is(&without, reporter, cancel)
+            }
+            result => result,
+        }
+    }
+
+    /// Makes the request once; and again with an older version of the protocol, if the server says that it wants one.
+    fn attempt_as_it_is(
         &self,
         request: &TurnRequest<'_>,
         reporter: &Reporter<'_>,
@@ -168,7 +211,7 @@ impl HttpModel {
         if uses_old_version {
             OLD_ANTHROPIC_VERSION.clone_into(&mut endpoint.options.anthropic_version);
         }
-        let model = request.options.model.as_deref().unwrap_or(&self.model);
+        let model = self.asked(request);
         let (codec, stream) = (endpoint.codec(), request.options.stream);
         let body = codec.encode(request, model).to_string().into_bytes();
         let sent = StreamRequest {
@@ -357,6 +400,10 @@ impl Model for HttpModel {
     ) -> Result<ModelResponse, ModelError> {
         let start = Instant::now();
         let reporter = Reporter { on_event: RefCell::new(on_event), has_shown: Cell::new(false) };
+        if let Some(temperature) = self.refused_temperature(request) {
+            let model = self.asked(request);
+            reporter.report(temperature::notice(self.endpoint.provider.title, model, temperature));
+        }
         let verdict = |outcome: &Result<ModelResponse, ModelError>| match outcome {
             Err(error) if error.is_retryable() => {
                 // A server that is not there is reported soon: waits that grow are for those that are busy.

@@ -241,14 +241,17 @@ impl Endpoint {
         if self.provider.name == "ollama" { "v1" } else { "" }
     }
 
-    /// The base URL with a path below it. The version is left out if the base URL ends with one.
+    /// The base URL with a path below it. The version is left out if the base URL has one.
     fn join(&self, version: &str, path: &str) -> String {
         let mut base = self.base_url.clone();
         base.set_query(None);
         base.set_fragment(None);
         let base = base.as_str().trim_end_matches('/');
-        let last = base.rsplit('/').next().unwrap_or_default();
-        let has_version = last.starts_with('v') && last.as_bytes().get(1).is_some_and(u8::is_ascii_digit);
+        let mut parts = base.rsplit('/');
+        let last = parts.next().unwrap_or_default();
+        // Vertex AI has its version before the publisher of the models.
+        let has_version = last.starts_with('v') && last.as_bytes().get(1).is_some_and(u8::is_ascii_digit)
+            || parts.next() == Some("publishers");
         if version.is_empty() || has_version {
             format!("{base}/{path}")
         } else {

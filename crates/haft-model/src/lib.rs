@@ -15,6 +15,7 @@ mod prices;
 mod provider;
 pub mod schema;
 mod script;
+mod temperature;
 mod turn;
 mod usage;
 pub mod wire;

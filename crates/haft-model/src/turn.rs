@@ -112,6 +112,8 @@ pub struct TurnOptions {
     pub model: Option<String>,
     /// The most tokens of the answer.
     pub max_tokens: Option<u32>,
+    /// How freely the model answers, from 0 to 2. It is left out, with a notice, where the provider does not accept it.
+    pub temperature: Option<f64>,
     /// How much the model thinks; its default if there is none.
     pub effort: Option<ReasoningEffort>,
     /// The form of the answer's text.
@@ -133,6 +135,7 @@ impl Default for TurnOptions {
         Self {
             model: None,
             max_tokens: None,
+            temperature: None,
             effort: None,
             output_schema: None,
             tool_choice: ToolChoice::Auto,

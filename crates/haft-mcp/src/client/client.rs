@@ -25,7 +25,7 @@ use super::{
     input_rounds, lock,
 };
 use crate::serve::ServerChange;
-use crate::wire::{HEADER_MISMATCH, METHOD_NOT_FOUND, ProtocolVersion};
+use crate::wire::{HEADER_MISMATCH, METHOD_NOT_FOUND, ProtocolVersion, meta};
 
 /// How a server is reached.
 pub enum ServerTransport {
@@ -154,7 +154,10 @@ impl McpClient {
         arguments: &Value,
         options: &ToolCallOptions<'_>,
     ) -> Result<Value, ClientError> {
-        let params = json!({"name": name, "arguments": arguments});
+        let mut params = json!({"name": name, "arguments": arguments});
+        if let Some(trace) = options.trace {
+            params["_meta"] = meta::of_trace(trace);
+        }
         let request = || {
             let header_params = lock(&self.session.header_params).get(name).cloned().unwrap_or_default();
             let headers = headers::param_headers(&header_params, arguments);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_tool::Cancel;
+use haft_tool::{Cancel, TraceContext};
 use serde_json::Value;
 
 use super::ServerRequestHandler;
@@ -83,12 +83,14 @@ pub struct ToolCallOptions<'a> {
     pub cancel: &'a Cancel,
     /// Receives progress, on the calling thread.
     pub progress: &'a dyn Fn(&ProgressUpdate),
+    /// The span that the call belongs to, for the server.
+    pub trace: Option<&'a TraceContext>,
 }
 
 impl<'a> ToolCallOptions<'a> {
     /// A call with the default timeouts that ignores progress.
     pub fn new(cancel: &'a Cancel) -> Self {
-        Self { timeout: None, max_time: None, cancel, progress: &|_| {} }
+        Self { timeout: None, max_time: None, cancel, progress: &|_| {}, trace: None }
     }
 }
 

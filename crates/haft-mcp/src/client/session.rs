@@ -149,6 +149,11 @@ impl ClientSession {
         let version = Some(self.version()).filter(|version| version.is_stateless());
         let mut params = request.params.clone();
         let mut meta = version.map_or_else(|| json!({}), |version| self.handshake().request_meta(version));
+        if let Some(Value::Object(own)) = params.get("_meta") {
+            for (field, value) in own {
+                meta[field] = value.clone();
+            }
+        }
         if request.method == "tools/call" {
             meta["progressToken"] = json!(id);
         }

@@ -163,7 +163,7 @@ impl Suspension {
             context.reply(Ok(json!({
                 "resultType": "input_required", "inputRequests": missing, "requestState": state,
             })));
-            let retry = wait(&resumed, deadline, &context.cancel);
+            let retry = wait(&resumed, deadline, &[&context.cancel]);
             if retry.is_err() {
                 lock(&self.suspended.0).remove(&state);
             }
@@ -191,17 +191,18 @@ impl RequestContext {
         &self,
         request: &ClientRequest,
         timeout: Duration,
+        stop: &Cancel,
     ) -> Result<Value, ClientRequestError> {
         let (id, response) = self.peer.register_request();
         let message = RpcMessage::request(id.clone(), request.method, request.params.clone());
         let sink = Arc::clone(&lock(&self.route).sink);
         let outcome = if sink.send(&message) {
-            wait(&response, Instant::now() + timeout, &self.cancel)
+            wait(&response, Instant::now() + timeout, &[&self.cancel, stop])
         } else {
             Err(ClientRequestError::Cancelled)
         };
         self.peer.forget_request(&id);
-        if self.cancel.is_cancelled() || matches!(outcome, Err(ClientRequestError::TimedOut)) {
+        if matches!(outcome, Err(ClientRequestError::Cancelled | ClientRequestError::TimedOut)) {
             // The client can take its question back.
             let params = json!({"requestId": id, "reason": "The answer is no longer needed."});
             sink.send(&RpcMessage::notification("notifications/cancelled", params));
@@ -210,12 +211,12 @@ impl RequestContext {
     }
 }
 
-fn wait<T>(from: &Receiver<T>, deadline: Instant, cancel: &Cancel) -> Result<T, ClientRequestError> {
+fn wait<T>(from: &Receiver<T>, deadline: Instant, stops: &[&Cancel]) -> Result<T, ClientRequestError> {
     loop {
         match from.recv_timeout(POLL_INTERVAL) {
             Ok(value) => return Ok(value),
             Err(RecvTimeoutError::Disconnected) => return Err(ClientRequestError::Cancelled),
-            Err(RecvTimeoutError::Timeout) if cancel.is_cancelled() => {
+            Err(RecvTimeoutError::Timeout) if stops.iter().any(|stop| stop.is_cancelled()) => {
                 return Err(ClientRequestError::Cancelled);
             }
             Err(RecvTimeoutError::Timeout) if Instant::now() >= deadline => {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use haft_tool::{Cancel, CancelGuard};
+use haft_tool::{Cancel, CancelGuard, TraceContext};
 use serde_json::{Value, json};
 
 use super::client_requests::{ClientRequest, ClientRequestError, Suspension, USER_TIMEOUT};
@@ -75,6 +75,8 @@ pub struct RequestContext {
     pub(super) retry_guards: Mutex<Vec<CancelGuard>>,
     /// How a stateless request asks its client for input, if its method allows that.
     pub(super) suspension: Option<Suspension>,
+    /// The span that the client asks from.
+    pub(super) trace: Option<TraceContext>,
     /// `inputResponses` that came with the first request.
     pub(super) initial_input: Value,
     /// Where a task can be created for this call, if the client understands tasks.
@@ -111,6 +113,11 @@ impl RequestContext {
         }
         let name = self.client_info.get("name").and_then(Value::as_str).unwrap_or_default();
         Cow::Owned(format!("{}/{name}", self.peer.principal))
+    }
+
+    /// The span that the client asks from, if it names one.
+    pub fn trace(&self) -> Option<&TraceContext> {
+        self.trace.as_ref()
     }
 
     /// Cancelled when the client cancels the request or is gone.
@@ -198,7 +205,16 @@ impl RequestContext {
     /// Sends requests to the client and waits for the results, one for each request, in order. The client's user may take
     /// their time.
     pub fn request_client(&self, requests: &[ClientRequest]) -> Result<Vec<Value>, ClientRequestError> {
-        self.request_client_within(requests, USER_TIMEOUT)
+        self.request_client_until(requests, &self.cancel)
+    }
+
+    /// The same, unless `stop` fires first. A stateless client has got its answer then, so it is waited for.
+    pub fn request_client_until(
+        &self,
+        requests: &[ClientRequest],
+        stop: &Cancel,
+    ) -> Result<Vec<Value>, ClientRequestError> {
+        self.request(requests, USER_TIMEOUT, stop)
     }
 
     /// The same, with a limit for the time until each result.
@@ -207,18 +223,27 @@ impl RequestContext {
         requests: &[ClientRequest],
         timeout: Duration,
     ) -> Result<Vec<Value>, ClientRequestError> {
+        self.request(requests, timeout, &self.cancel)
+    }
+
+    fn request(
+        &self,
+        requests: &[ClientRequest],
+        timeout: Duration,
+        stop: &Cancel,
+    ) -> Result<Vec<Value>, ClientRequestError> {
         if let Some(missing) = requests.iter().find(|one| !self.has_client_capability(one.capability())) {
             return Err(ClientRequestError::Unsupported(missing.capability()));
         }
         if let Some(task) = self.task.get() {
-            return task.request_input(requests, timeout);
+            return task.request_input(requests, timeout, stop);
         }
         match &self.suspension {
             Some(suspension) => suspension.request_input(self, requests, timeout),
             None if self.version.is_stateless() => {
                 Err(ClientRequestError::Unsupported("input for this method"))
             }
-            None => requests.iter().map(|request| self.send_request(request, timeout)).collect(),
+            None => requests.iter().map(|request| self.send_request(request, timeout, stop)).collect(),
         }
     }
 

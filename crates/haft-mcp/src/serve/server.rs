@@ -146,6 +146,7 @@ impl McpServer {
             route: Mutex::new(route),
             retry_guards: Mutex::default(),
             suspension: may_suspend.then(|| self.suspended.for_request(&method, &params)),
+            trace: meta::trace(&params),
             initial_input,
             tasks,
             task: OnceLock::new(),

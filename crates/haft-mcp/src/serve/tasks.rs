@@ -227,6 +227,7 @@ impl CallTask {
         &self,
         requests: &[ClientRequest],
         timeout: Duration,
+        stop: &Cancel,
     ) -> Result<Vec<Value>, ClientRequestError> {
         let (answers, received) = channel();
         let mut keys = Vec::new();
@@ -243,7 +244,7 @@ impl CallTask {
         if keys.is_empty() {
             return Err(ClientRequestError::Cancelled);
         }
-        let results = self.wait_for_input(&keys, &received, Instant::now() + timeout);
+        let results = self.wait_for_input(&keys, &received, Instant::now() + timeout, stop);
         if results.is_err() {
             self.update(|state| state.status = CallTaskStatus::Working);
         }
@@ -255,6 +256,7 @@ impl CallTask {
         keys: &[String],
         received: &Receiver<(String, Value)>,
         deadline: Instant,
+        stop: &Cancel,
     ) -> Result<Vec<Value>, ClientRequestError> {
         let mut results: HashMap<String, Value> = HashMap::new();
         while results.len() < keys.len() {
@@ -263,7 +265,7 @@ impl CallTask {
                 Err(RecvTimeoutError::Timeout) if Instant::now() >= deadline => {
                     return Err(ClientRequestError::TimedOut);
                 }
-                Err(RecvTimeoutError::Timeout) if !self.cancel.is_cancelled() => {}
+                Err(RecvTimeoutError::Timeout) if !self.cancel.is_cancelled() && !stop.is_cancelled() => {}
                 // A cancelled task drops the sender.
                 Err(_) => return Err(ClientRequestError::Cancelled),
             }

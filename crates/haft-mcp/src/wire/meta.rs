@@ -1,6 +1,7 @@
 //! The fields of `_meta`.
 
-use serde_json::Value;
+use haft_tool::TraceContext;
+use serde_json::{Value, json};
 
 /// The protocol version of a request.
 pub const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
@@ -14,6 +15,26 @@ pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 pub const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 /// The server's name and version.
 pub const SERVER: &str = "io.modelcontextprotocol/serverInfo";
+
+/// The span that a request belongs to, as W3C Trace Context writes it.
+pub const TRACEPARENT: &str = "traceparent";
+/// What vendors add to it.
+pub const TRACESTATE: &str = "tracestate";
+
+/// The fields that name a span.
+pub fn of_trace(trace: &TraceContext) -> Value {
+    let mut meta = json!({ TRACEPARENT: trace.to_string() });
+    if !trace.state.is_empty() {
+        meta[TRACESTATE] = json!(trace.state);
+    }
+    meta
+}
+
+/// The span that a request belongs to, if it names a valid one.
+pub fn trace(params: &Value) -> Option<TraceContext> {
+    let text = |field| get(params, field).and_then(Value::as_str);
+    TraceContext::parse(text(TRACEPARENT)?, text(TRACESTATE))
+}
 
 /// A field of `_meta`.
 pub fn get<'a>(params: &'a Value, field: &str) -> Option<&'a Value> {

@@ -121,6 +121,11 @@ pub struct Codec {
 }
 
 impl Codec {
+    /// Whether requests in this format may say how freely the model answers.
+    pub fn accepts_temperature(&self) -> bool {
+        self.wire != Wire::Anthropic || anthropic::refused_fields(&self.options).is_empty()
+    }
+
     /// The body of the request.
     pub fn encode(&self, request: &TurnRequest<'_>, model: &str) -> Value {
         let history = ProviderHistory::new(request.conversation, self);

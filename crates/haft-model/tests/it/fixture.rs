@@ -147,7 +147,7 @@ impl Reply {
 /// An HTTP client that plays responses and keeps the requests.
 #[derive(Default)]
 pub(crate) struct ScriptedStreams {
-    replies: Mutex<VecDeque<Reply>>,
+    pub(crate) replies: Mutex<VecDeque<Reply>>,
     pub(crate) requests: Mutex<Vec<StreamRequest>>,
 }
 

@@ -21,3 +21,4 @@ mod round_trip;
 mod schemas;
 mod script;
 mod sdk_types;
+mod temperature;

@@ -56,6 +56,10 @@ fn gemini_names_the_model_in_the_url() {
         "https://generativelanguage.googleapis.com/v1beta/models/gemini-x:streamGenerateContent?alt=sse"
     );
     assert!(endpoint.url("gemini-x", false).ends_with("/v1beta/models/gemini-x:generateContent"));
+    let vertex = "https://aiplatform.googleapis.com/v1/publishers/google";
+    let endpoint =
+        resolve(&ProviderSettings::new("gemini"), &[("GOOGLE_API_KEY", "k"), ("GEMINI_BASE_URL", vertex)]);
+    assert_eq!(endpoint.url("gemini-x", false), format!("{vertex}/models/gemini-x:generateContent"));
     assert_eq!(header(&endpoint.headers(false), "x-goog-api-key"), Some("k"));
 }
 

@@ -19,6 +19,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use haft_net::server::BearerToken;
 use haft_net::server::{ConnectionLimits, RunningServer, listen};
 use haft_tool::ToolError;
 
@@ -52,15 +53,6 @@ impl HttpServerOptions {
         let (hosts, origins) = (Vec::new(), Vec::new());
         Self { address, tokens, hosts, origins, metadata: None, limits: HttpServerLimits::default() }
     }
-}
-
-/// A token and its principal.
-#[derive(Clone)]
-pub struct BearerToken {
-    /// The name of its holder.
-    pub principal: String,
-    /// The secret after `Bearer`.
-    pub secret: String,
 }
 
 /// Where a client can get a token (RFC 9728).

@@ -13,7 +13,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use super::access::{AccessGuard, is_metadata_path};
+use super::access::{ClientAccess, is_metadata_path};
 use super::event_reader::EventReader;
 use super::event_stream::parse_event_id;
 use super::headers::{self, LAST_EVENT, SESSION};
@@ -35,7 +35,7 @@ pub(super) struct HttpState {
     pub(super) connection_limits: ConnectionLimits,
     /// One permit for each request in progress.
     pub(super) requests: Arc<Semaphore>,
-    access: AccessGuard,
+    access: ClientAccess,
     metadata: Option<Bytes>,
 }
 
@@ -45,7 +45,7 @@ impl HttpState {
         options: HttpServerOptions,
         address: SocketAddr,
     ) -> Result<Self, ToolError> {
-        let access = AccessGuard::new(&options, address);
+        let access = ClientAccess::new(&options, address);
         let metadata = options.metadata.as_ref().map(|metadata| {
             let mut document = json!({
                 "resource": metadata.resource,
@@ -101,8 +101,7 @@ async fn route(
     slot: &Arc<ConnectionSlot>,
     request: Request<Incoming>,
 ) -> Result<Routed, Rejection> {
-    state.access.check_host(&request)?;
-    state.access.check_origin(request.headers())?;
+    state.access.check_source(&request)?;
     let path = request.uri().path();
     if let Some(metadata) = state.metadata.as_ref().filter(|_| is_metadata_path(path)) {
         return match *request.method() {

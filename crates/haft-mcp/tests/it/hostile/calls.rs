@@ -103,7 +103,8 @@ fn progress_is_reported_and_extends_the_timeout() {
         let progress =
             |progress: &haft_mcp::client::ProgressUpdate| reported.borrow_mut().push(progress.progress);
         let timeout = Some(Duration::from_secs(2));
-        let options = ToolCallOptions { timeout, max_time: None, cancel: &cancel, progress: &progress };
+        let options =
+            ToolCallOptions { timeout, max_time: None, cancel: &cancel, progress: &progress, trace: None };
         let result = client.call_tool("slow", &json!({"seconds": 3}), &options).unwrap();
         assert_eq!(text_of(&result), "slept for 3 s");
         let reported = reported.into_inner();

@@ -52,7 +52,9 @@ fn open_questions_fail_at_eof() {
     service.wait_until(|state| {
         state.client_errors == [ClientRequestError::Cancelled, ClientRequestError::Cancelled]
     });
-    let answered: Vec<&Value> = last.iter().map(|message| &message["id"]).collect();
+    // A slow call is also reported.
+    let responses = last.iter().filter(|message| message["method"].is_null());
+    let answered: Vec<&Value> = responses.map(|message| &message["id"]).collect();
     assert_eq!(answered, [1], "the suspended request was answered already");
 }
 

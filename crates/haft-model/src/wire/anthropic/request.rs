@@ -16,7 +16,8 @@ use crate::{
 /// The limit of an answer if the caller sets none: the format requires one.
 const DEFAULT_MAX_TOKENS: u32 = 16_000;
 /// Fields that the current version refuses with any value.
-const REMOVED_FIELDS: &[&str] = &["temperature", "top_p", "top_k"];
+const REMOVED_FIELDS: &[&str] = &[TEMPERATURE, "top_p", "top_k"];
+const TEMPERATURE: &str = "temperature";
 
 /// Fields of the body that a request in this version must not have.
 pub(in super::super) fn refused_fields(wire: &WireOptions) -> &'static [&'static str] {
@@ -27,7 +28,7 @@ pub(in super::super) fn refused_fields(wire: &WireOptions) -> &'static [&'static
 pub(in super::super) fn encode(
     request: &TurnRequest<'_>,
     history: &ProviderHistory<'_>,
-    _wire: &WireOptions,
+    wire: &WireOptions,
     model: &str,
 ) -> Value {
     let options = request.options;
@@ -59,6 +60,9 @@ pub(in super::super) fn encode(
     body.insert("messages".to_owned(), Value::Array(messages));
     if let Some(container) = container(history) {
         body.insert("container".to_owned(), container);
+    }
+    if let Some(temperature) = options.temperature.filter(|_| !refused_fields(wire).contains(&TEMPERATURE)) {
+        body.insert(TEMPERATURE.to_owned(), json!(temperature));
     }
     add_options(&mut body, options);
     Value::Object(body)

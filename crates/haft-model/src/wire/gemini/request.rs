@@ -93,6 +93,9 @@ fn generation_config(options: &TurnOptions) -> Map<String, Value> {
     if let Some(max_tokens) = options.max_tokens {
         config.insert("maxOutputTokens".to_owned(), json!(max_tokens));
     }
+    if let Some(temperature) = options.temperature {
+        config.insert("temperature".to_owned(), json!(temperature));
+    }
     if let Some(effort) = options.effort {
         let level = match effort {
             ReasoningEffort::None | ReasoningEffort::Minimal => "MINIMAL",

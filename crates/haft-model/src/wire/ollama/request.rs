@@ -61,8 +61,11 @@ fn add_options(body: &mut Map<String, Value>, options: &TurnOptions) {
     if let Some(output) = &options.output_schema {
         body.insert("format".to_owned(), output.schema.clone());
     }
-    if let Some(max_tokens) = options.max_tokens {
-        body.insert("options".to_owned(), json!({"num_predict": max_tokens}));
+    let max_tokens = options.max_tokens.map(|tokens| ("num_predict".to_owned(), json!(tokens)));
+    let temperature = options.temperature.map(|value| ("temperature".to_owned(), json!(value)));
+    let parameters: Map<String, Value> = max_tokens.into_iter().chain(temperature).collect();
+    if !parameters.is_empty() {
+        body.insert("options".to_owned(), Value::Object(parameters));
     }
     body.insert("stream".to_owned(), json!(options.stream));
 }

@@ -79,6 +79,9 @@ fn add_options(body: &mut Map<String, Value>, options: &TurnOptions, variant: Ch
         let name = if variant == ChatVariant::Openai { "max_completion_tokens" } else { "max_tokens" };
         add(name, json!(max_tokens));
     }
+    if let Some(temperature) = options.temperature {
+        add("temperature", json!(temperature));
+    }
     if let Some(effort) = options.effort {
         match variant {
             ChatVariant::Openrouter => add("reasoning", json!({"effort": effort.name()})),

@@ -111,6 +111,9 @@ fn add_options(body: &mut Map<String, Value>, options: &TurnOptions) {
     if let Some(max_tokens) = options.max_tokens {
         add("max_output_tokens", json!(max_tokens));
     }
+    if let Some(temperature) = options.temperature {
+        add("temperature", json!(temperature));
+    }
     if let Some(key) = &options.cache_key {
         add("prompt_cache_key", json!(key));
     }
