@@ -1,15 +1,15 @@
 //! The runtime of a subagent: a session of its own, with the tools, scope, rules and commands of its parent.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
 
 use haft_ledger::{NewSession, SessionChoice};
 use haft_policy::{Mode, Policy};
-use haft_tool::{Host, ToolError};
+use haft_tool::{Host, ToolError, TraceContext};
 
 use crate::Runtime;
 use crate::history::History;
-use crate::runtime::RuntimeInner;
+use crate::runtime::{RuntimeInner, SessionTrace};
 use crate::world::SessionEnv;
 
 /// What is a subagent's own.
@@ -24,6 +24,8 @@ pub struct AgentSession {
     pub mode: Mode,
     /// What its tools need beyond a machine.
     pub host: Arc<dyn Host>,
+    /// The span of the call that starts it.
+    pub trace: Option<TraceContext>,
 }
 
 /// The agent that makes the calls of a runtime.
@@ -103,6 +105,7 @@ impl Runtime {
             calls: AtomicU64::new(0),
             warnings: Vec::new(),
             agent: Some(AgentOwner { name: agent.name, _parent: self.clone() }),
+            trace: SessionTrace { parent: Mutex::new(agent.trace), is_exported: parent.trace.is_exported },
         };
         Ok(Self { inner: Arc::new(inner) })
     }

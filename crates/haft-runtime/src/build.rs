@@ -1,10 +1,10 @@
 //! Building a runtime from its options.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
 
-use haft_files::{Root, link_targets, read_named, real_named};
+use haft_files::{Root, link_targets, mounted_elsewhere, read_named, real_named};
 use haft_ledger::{Ledger, LedgerHandle, NewSession, SessionChoice};
 use haft_policy::{
     Behavior, NetworkPresets, Policy, Preset, Rule, RuleTools, Rules, Secrets, default_secrets,
@@ -20,7 +20,7 @@ use crate::commands::{SessionCommands, private_temp_directory};
 use crate::grants::{self, SessionGrants};
 use crate::history::History;
 use crate::log_tool::HaftLog;
-use crate::runtime::RuntimeInner;
+use crate::runtime::{RuntimeInner, SessionTrace};
 use crate::steps::ask::DenyAll;
 use crate::undo_tools::HaftUndo;
 use crate::world::SessionEnv;
@@ -67,6 +67,10 @@ impl Builder {
             entry_point: self.entry_point.clone().unwrap_or_else(|| "library".to_owned()),
         };
         let ledger = LedgerHandle::new(home.clone(), new_session, self.session.clone());
+        let ledger = match self.ledger_listener.take() {
+            Some(listener) => ledger.with_listener(listener),
+            None => ledger,
+        };
         let ledger = match self.ledger.take() {
             Some(open) => ledger.with_ledger(open),
             None => ledger,
@@ -110,6 +114,10 @@ impl Builder {
                 calls: AtomicU64::new(0),
                 warnings,
                 agent: None,
+                trace: SessionTrace {
+                    parent: Mutex::new(self.trace_parent),
+                    is_exported: self.exports_spans,
+                },
             }),
         };
         for source in &runtime.inner.sources {
@@ -310,14 +318,15 @@ fn resolved(home: &Path) -> Result<PathBuf, ToolError> {
     }
 }
 
-/// The user's home directory, as written and with links resolved.
+/// The user's home directory, as written, with links resolved, and where else it is mounted.
 fn user_homes() -> Vec<PathBuf> {
     let written = std::env::home_dir().filter(|home| home.is_absolute());
     let real = written
         .as_deref()
         .and_then(|home| real_named(home).ok())
         .filter(|real| Some(real) != written.as_ref());
-    written.into_iter().chain(real).collect()
+    let other = real.as_ref().or(written.as_ref()).map(|home| mounted_elsewhere(home)).unwrap_or_default();
+    written.into_iter().chain(real).chain(other).collect()
 }
 
 /// Where secrets are kept that the listed paths are only links to. A link to a directory above the home or the workspace

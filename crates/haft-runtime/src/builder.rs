@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use haft_ledger::{Ledger, SessionChoice};
+use haft_ledger::{Ledger, LedgerListener, SessionChoice};
 use haft_policy::{Behavior, Mode, NetworkPresets, Preset, RuleText};
-use haft_tool::{AnyTool, Dialect, EffectKind, Host, Network, Tool};
+use haft_tool::{AnyTool, Dialect, EffectKind, Host, Network, Tool, TraceContext};
 
 use crate::ToolSource;
 use crate::commands::CommandOptions;
@@ -56,6 +56,9 @@ pub struct Builder {
     pub(crate) granted: Vec<(String, PathBuf, String)>,
     pub(crate) any_workspace: bool,
     pub(crate) relative_paths: bool,
+    pub(crate) trace_parent: Option<TraceContext>,
+    pub(crate) exports_spans: bool,
+    pub(crate) ledger_listener: Option<LedgerListener>,
 }
 
 impl Builder {
@@ -270,6 +273,24 @@ impl Builder {
     /// Continues the session with this id or name; a name that no session of the workspace has starts one.
     pub fn named_session(mut self, name: impl Into<String>) -> Self {
         self.session = SessionChoice::ExistingOrNew(name.into());
+        self
+    }
+
+    /// The span that calls belong to. Commands and servers are told of it.
+    pub fn trace_parent(mut self, parent: Option<TraceContext>) -> Self {
+        self.trace_parent = parent;
+        self
+    }
+
+    /// Says that the spans of calls are exported: commands and servers are told the span of their call.
+    pub fn exports_spans(mut self) -> Self {
+        self.exports_spans = true;
+        self
+    }
+
+    /// Tells `listener` of every call that has ended and every event that was appended, unless the ledger was given open.
+    pub fn ledger_listener(mut self, listener: LedgerListener) -> Self {
+        self.ledger_listener = Some(listener);
         self
     }
 

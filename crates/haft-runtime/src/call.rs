@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use haft_tool::{
     AnyTool, Arguments, Call, Cancel, CancelGuard, Execution, Host, Output, Receipt, ReceiptState, ToolError,
-    lock,
+    TraceContext, lock,
 };
 use tokio::sync::oneshot;
 
@@ -35,6 +35,8 @@ pub struct CallOptions {
     pub tool: Option<Arc<dyn AnyTool>>,
     /// How the arguments differ from what the model wrote, for the receipt.
     pub input_note: Option<String>,
+    /// The span that the caller asks from, instead of the runtime's.
+    pub trace_parent: Option<TraceContext>,
 }
 
 /// Who wants a call to be made.

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use haft_ledger::CallRecord;
-use haft_tool::{CallEnd, Execution, Outcome, Output, Receipt, ReceiptState, ToolError, clip_chars, now_ms};
+use haft_tool::{
+    CallEnd, Execution, Outcome, Output, Receipt, ReceiptState, ToolError, TraceContext, clip_chars, now_ms,
+};
 
 use crate::call::{CallResult, Watch};
 use crate::write_order::WriteTurn;
@@ -31,6 +33,11 @@ impl CallState {
     /// When the call was made, in milliseconds since 1970.
     pub(crate) fn started_at(&self) -> u64 {
         self.request.started_at
+    }
+
+    /// The span that the call belongs to.
+    pub(crate) fn trace_parent(&self) -> Option<&TraceContext> {
+        self.request.trace_parent.as_ref()
     }
 
     /// Reports the status to the watcher, if there is one.

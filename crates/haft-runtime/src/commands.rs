@@ -12,8 +12,10 @@ use haft_sandbox::{
 };
 use haft_tool::{
     Change, CommandChanges, Denial, Finished, Host, Processes, Progress, Record, RunRequest, Sandbox, Scope,
-    Tasks, ToolError, lock,
+    Tasks, ToolError, TraceContext, lock,
 };
+
+pub(crate) use haft_sandbox::FilesInEffect;
 
 use crate::Builder;
 use crate::host_questions::{AllowedHosts, HostQuestions};
@@ -25,6 +27,10 @@ use crate::world::{LocalWorld, ProgressSink, SessionEnv};
 const DEFAULT_TASK_BYTES: u64 = 64 << 20;
 /// How long to wait for servers to end; the reaper kills them long before.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The variables by which programs learn what span they belong to.
+const TRACEPARENT: &str = "TRACEPARENT";
+const TRACESTATE: &str = "TRACESTATE";
 
 /// The options of [`Builder`] for commands.
 #[derive(Default)]
@@ -189,12 +195,24 @@ impl CallCommands {
 
 fn local_processes(world: &LocalWorld) -> LocalProcesses {
     let commands = &world.env.commands;
-    let environment = Arc::clone(&commands.environment);
+    let environment = match world.trace.as_ref().and_then(|trace| trace.passed_on.as_ref()) {
+        Some(trace) => Arc::new(traced(&commands.environment, trace)),
+        None => Arc::clone(&commands.environment),
+    };
     let local = LocalProcesses::new(world.env.planning.cwd.clone(), environment, world.cancel.clone());
     if world.scope.sandbox == Sandbox::Off {
         return local;
     }
     local.sandboxed(Arc::clone(&commands.sandbox), Arc::clone(&world.scope), Arc::clone(&world.record))
+}
+
+/// The environment in which programs add their spans to the trace. Variables that the user gave commands stay.
+fn traced(environment: &Environment, trace: &TraceContext) -> Environment {
+    if environment.get(TRACEPARENT).is_some() {
+        return environment.clone();
+    }
+    let environment = environment.clone().with(TRACEPARENT, trace.to_string());
+    if trace.state.is_empty() { environment } else { environment.with(TRACESTATE, &trace.state) }
 }
 
 /// Processes, refused unless the call declared that it would run one.
@@ -242,12 +260,13 @@ impl Processes for ScopedProcesses {
             self.record.not_reversible("the changes of the command were not recorded".to_owned());
         }
         let local = self.local.with_network_hooks(self.network_hooks(request));
-        let ran = match &self.progress_sink {
-            Some(progress_sink) if !request.inherit => {
-                let reporter = OutputReporter::new(progress_sink);
-                local.run_with_output(request, &|bytes| reporter.push(bytes))
-            }
-            _ => local.run(request),
+        let ran = if request.inherit {
+            local.run(request)
+        } else {
+            let record = Arc::clone(&self.record);
+            let open_live = Box::new(move || record.live_output());
+            let reporter = OutputReporter::new(self.progress_sink.clone(), open_live);
+            local.run_with_output(request, &|bytes| reporter.push(bytes))
         };
         ran.inspect(|finished| self.record.exited(finished.exit))
     }

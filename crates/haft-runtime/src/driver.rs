@@ -12,9 +12,9 @@ use std::time::Duration;
 use haft_ledger::{CallRecord, recorded_input};
 use haft_policy::{Decided, Policy, Request, decide};
 use haft_tool::{
-    AnyTool, Arguments, Bound, Call, CallEnd, Decision, Effect, EffectKind, ErrorKind, Execution, Output,
-    Perform, Planned, Progress, Reads, ReceiptState, Reversible, Scope, SideEffect, ToolError, Value,
-    Verdict, lock, now_ms,
+    AnyTool, Arguments, Bound, Call, CallEnd, CallTrace, Decision, Effect, EffectKind, ErrorKind, Execution,
+    Output, Perform, Planned, Progress, Reads, ReceiptState, Reversible, Scope, SideEffect, ToolError,
+    TraceContext, Value, Verdict, lock, now_ms,
 };
 
 use crate::call::{CallOptions, CallOrigin, CallResult};
@@ -23,6 +23,7 @@ use crate::hooks::HookedCall;
 use crate::host_with_resources::HostWithResources;
 use crate::registry::RegisteredTool;
 use crate::runtime::RuntimeInner;
+use crate::shared_questions::SharedHost;
 use crate::steps::ask::allowed;
 use crate::steps::decode::CheckedArguments;
 use crate::steps::perform::{catch_panic, interrupted, panic_error};
@@ -68,6 +69,9 @@ impl CallDriver {
     ) -> Self {
         let mut request = inner.blank_receipt(&call, now_ms());
         request.input_note.clone_from(&options.input_note);
+        if let Some(parent) = &options.trace_parent {
+            request.trace_parent = Some(parent.clone());
+        }
         let record = CallRecord::new(inner.ledger(), request.clone());
         let (watch, turn) = (options.watch.clone(), inner.write_order.enter());
         let state = Arc::new(CallState::new(request, watch, record, turn));
@@ -275,15 +279,27 @@ impl CallDriver {
             tracing::warn!(%error, "calls of a process that died could not be recovered");
         }
         // The World records a write with the previous state; every other effect is on record from here on.
-        if effects.iter().any(|effect| needs_intent(effect.kind())) {
+        let has_begun = effects.iter().any(|effect| needs_intent(effect.kind()));
+        if has_begun {
             self.state.record.begin()?;
         }
-        let mut world = self.world(scope);
+        let mut world = self.world(haft_files::follow_rule_links(scope));
+        // Only such a call starts something that belongs below it.
+        world.trace = if has_begun { self.trace() } else { None };
         world.command = effects.into_iter().find_map(|effect| match effect {
             Effect::Run { command } => Some(command),
             _ => None,
         });
         catch_panic(|| perform(&world))
+    }
+
+    /// Where the call belongs in a trace; nothing if its session cannot be opened.
+    fn trace(&self) -> Option<CallTrace> {
+        let parent = self.state.trace_parent();
+        let session = self.inner.ledger.session().ok()?;
+        let own = TraceContext::of_call(parent, session, &self.call.id, self.state.started_at());
+        let passed_on = if self.inner.trace.is_exported { Some(own.clone()) } else { parent.cloned() };
+        Some(CallTrace { own, passed_on })
     }
 
     fn world(&self, scope: Arc<Scope>) -> LocalWorld {
@@ -296,6 +312,7 @@ impl CallDriver {
         if !inner.sources.is_empty() {
             host = Arc::new(HostWithResources { host, sources: inner.sources.clone() });
         }
+        let host = Arc::new(SharedHost { host, ledger: Arc::clone(&inner.ledger) });
         let cancel = self.options.cancel.clone();
         let record = Arc::<CallRecord>::clone(&self.state.record);
         LocalWorld::new(&inner.env, scope, record, host, cancel, progress_sink)

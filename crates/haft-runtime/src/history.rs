@@ -1,24 +1,21 @@
 //! The recorded calls and the files as they are now: what undo and recovery are worked out from. Changes nothing but the
 //! receipts of calls whose process died.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::ffi::OsString;
-use std::io::Read;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::SystemTime;
 
 use haft_files::{LocalFiles, Root};
 use haft_ledger::undo::{UndoConflict, UndoPlan, plan};
-use haft_ledger::{CallRecord, Ledger, LedgerHandle, ReceiptFilter, ReceiptQuery, WorkspaceView};
+use haft_ledger::{Ledger, LedgerHandle, ReceiptFilter, ReceiptQuery, WorkspaceView};
 use haft_tool::{
-    Cancel, Change, CommandChanges, Denial, ErrorKind, FileId, Files, Node, OpenContent, ReadOnlyRecord,
-    Reads, Receipt, ReceiptState, RestoreStep, Reversible, Scope, StagedStep, ToolError, lies_in, lock,
+    Cancel, Change, ErrorKind, Files, Node, ReadOnlyRecord, Reads, Receipt, ReceiptState, RestoreStep,
+    Reversible, Scope, ToolError, lies_in, lock,
 };
 
-use crate::commands::restore_guarded_changes;
 use crate::undo::{UndoPreview, UndoTarget};
 use crate::undo_guard::unjudged_files;
+use crate::workspace_view::FileView;
 
 /// How many calls are read at once while looking for one.
 const PAGE_CALLS: usize = 50;
@@ -47,6 +44,14 @@ impl History {
         self.ledger.ledger()
     }
 
+    pub(crate) fn handle(&self) -> &Arc<LedgerHandle> {
+        &self.ledger
+    }
+
+    pub(crate) fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
     pub(crate) fn session(&self) -> Result<&str, ToolError> {
         self.ledger.session()
     }
@@ -72,9 +77,9 @@ impl History {
         let left_out = restrict(&mut receipts, paths)?;
         self.mark_contested(&mut receipts)?;
         let files = self.files();
-        let mut observer = Observer { files: &files, history: self };
-        let UndoPlan { mut restore, mut conflicts, mut blocked } = plan(&receipts, &mut observer)?;
-        conflicts.extend(unjudged_files(&restore, ledger, &mut observer)?);
+        let mut view = FileView::new(&files, self);
+        let UndoPlan { mut restore, mut conflicts, mut blocked } = plan(&receipts, &mut view)?;
+        conflicts.extend(unjudged_files(&restore, ledger, &mut view)?);
         let last = receipts.first().map_or(0, |receipt| receipt.id);
         let mut lost = BTreeSet::new();
         for change in &restore.changes {
@@ -308,8 +313,8 @@ impl History {
         let roots = Arc::clone(&self.roots);
         let files = LocalFiles::new(scope, roots, Arc::new(ReadOnlyRecord), Cancel::new());
         let mut recovered = Vec::new();
-        let mut observer = Observer { files: &files, history: self };
-        for (receipt, temps) in recover(self.ledger()?, &mut observer)? {
+        let mut view = FileView::opening(&files, self);
+        for (receipt, temps) in recover(self.ledger()?, &mut view)? {
             let ours: Vec<_> =
                 temps.into_iter().filter(|temp| !holds_foreign_bytes(&files, &receipt, temp)).collect();
             haft_files::remove_leftovers(&ours);
@@ -372,70 +377,6 @@ fn restrict(receipts: &mut Vec<Receipt>, paths: &[PathBuf]) -> Result<usize, Too
         return Err(ToolError::new(ErrorKind::TargetNotFound, why));
     }
     Ok(left_out)
-}
-
-/// The files as undo and recovery read them.
-struct Observer<'a> {
-    files: &'a LocalFiles,
-    history: &'a History,
-}
-
-impl WorkspaceView for Observer<'_> {
-    fn observe(&mut self, path: &Path) -> Result<Node, ToolError> {
-        self.files.observe_recorded(path)
-    }
-
-    fn file_id(&mut self, path: &Path) -> Option<FileId> {
-        haft_files::birth_id_at(path)
-    }
-
-    fn changed_at(&mut self, path: &Path) -> Option<SystemTime> {
-        haft_files::changed_at(path)
-    }
-
-    fn content(&mut self, path: &Path) -> Option<Box<dyn Read + Send>> {
-        self.files.open(path).ok().map(|file| file.reader)
-    }
-
-    fn entry_names(&mut self, path: &Path) -> Result<Vec<OsString>, ToolError> {
-        let entries = self.files.list(path).map_err(|mut error| {
-            error.message +=
-                "; make it readable (chmod u+rwx), or name the paths to undo: haft undo ID -- PATH";
-            error
-        })?;
-        Ok(entries.into_iter().map(|entry| entry.name).collect())
-    }
-
-    fn undo_restore(
-        &mut self,
-        steps: &[StagedStep],
-        made: Option<usize>,
-        content: &OpenContent<'_>,
-    ) -> Result<(), ToolError> {
-        if let Some(made) = made {
-            self.files.roll_back(&steps[..made.min(steps.len())], content)?;
-        }
-        haft_files::remove_stages(steps);
-        Ok(())
-    }
-
-    fn restore_guarded(
-        &mut self,
-        call: &Receipt,
-        command: &CommandChanges,
-        changes: &[Change],
-    ) -> Vec<Denial> {
-        let mut scope = (*self.history.scope).clone();
-        if !scope.roots.contains(&call.workspace) {
-            scope.roots = vec![call.workspace.clone()];
-        }
-        let record = CallRecord::new(Arc::clone(&self.history.ledger), call.clone());
-        restore_guarded_changes(command, changes, &scope, &record, call.started_at)
-    }
-
-    fn find_links(&mut self, files: HashSet<FileId>, except: &HashSet<&Path>) -> HashMap<FileId, PathBuf> {
-        self.files.find(files, except)
-    }
 }
 
 /// Whether a temporary file holds bytes of another program: the call's new file was already exchanged with it, and it is

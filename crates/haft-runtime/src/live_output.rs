@@ -4,16 +4,23 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use haft_tool::{Progress, lock};
+use haft_tool::{LiveOutput, Progress, lock};
 
 use crate::world::ProgressSink;
 
 /// The time between two reports.
-const REPORT_INTERVAL: Duration = Duration::from_millis(200);
-/// The size of one report; of more output, only the newest is reported.
+const REPORT_INTERVAL: Duration = Duration::from_millis(100);
+/// The size of one report to the caller; of more output, only the newest is reported.
 const MAX_REPORT_BYTES: usize = 8 * 1024;
+/// The same for other processes.
+const MAX_PENDING_BYTES: usize = 64 * 1024;
 
-/// Buffers a command's output and reports it on a thread of its own, so that the command never waits for the receiver.
+/// Opens what other processes read.
+type OpenLiveOutput = Box<dyn FnOnce() -> Option<Box<dyn LiveOutput>> + Send>;
+
+/// Buffers a command's output and reports it on a thread of its own, so that the command never waits for a receiver: to the caller
+/// from the beginning, to other processes if the command takes longer than most do. The thread costs 25 µs; the shortest command
+/// takes a hundred times as long.
 pub(crate) struct OutputReporter {
     buffer: Arc<ReportBuffer>,
     reporter: Option<JoinHandle<()>>,
@@ -27,6 +34,8 @@ struct ReportBuffer {
 #[derive(Default)]
 struct PendingOutput {
     bytes: Vec<u8>,
+    /// How many older bytes were dropped.
+    skipped: u64,
     ended: bool,
 }
 
@@ -36,45 +45,74 @@ impl ReportBuffer {
     }
 
     /// Waits for output and takes it; nothing once the command has ended.
-    fn next(&self) -> Option<String> {
+    fn next(&self) -> Option<(u64, Vec<u8>)> {
         let empty = |pending: &mut PendingOutput| pending.bytes.is_empty() && !pending.ended;
         let pending = self.changed.wait_while(self.pending(), empty);
         let mut pending = pending.unwrap_or_else(PoisonError::into_inner);
-        let ended = pending.ended;
-        let text = whole_characters(&mut pending.bytes, ended);
-        (!ended || !text.is_empty()).then_some(text)
+        let PendingOutput { bytes, skipped, ended } = &mut *pending;
+        (!*ended || !bytes.is_empty()).then(|| (std::mem::take(skipped), std::mem::take(bytes)))
     }
 
-    /// Waits for the next report, unless the command has ended.
-    fn pause(&self) {
+    /// Waits for the next report; whether the command still runs then.
+    fn pause(&self) -> bool {
         let running = |pending: &mut PendingOutput| !pending.ended;
-        drop(self.changed.wait_timeout_while(self.pending(), REPORT_INTERVAL, running));
+        let paused = self.changed.wait_timeout_while(self.pending(), REPORT_INTERVAL, running);
+        !paused.unwrap_or_else(PoisonError::into_inner).0.ended
     }
 }
 
 impl OutputReporter {
-    /// Starts to report to `sink`.
-    pub(crate) fn new(sink: &ProgressSink) -> Self {
+    /// Starts to report to `caller`, if there is one that listens, and to other processes.
+    pub(crate) fn new(caller: Option<ProgressSink>, open_live: OpenLiveOutput) -> Self {
         let buffer = Arc::new(ReportBuffer { pending: Mutex::default(), changed: Condvar::new() });
-        let (source, sink) = (Arc::clone(&buffer), Arc::clone(sink));
-        let reporter = std::thread::spawn(move || {
-            while let Some(text) = source.next() {
-                if !text.is_empty() {
-                    sink(Progress::output(text));
-                }
-                source.pause();
-            }
-        });
+        let source = Arc::clone(&buffer);
+        let reporter = std::thread::spawn(move || report(&source, caller.as_ref(), open_live));
         Self { buffer, reporter: Some(reporter) }
     }
 
     /// Adds output of the command.
     pub(crate) fn push(&self, bytes: &[u8]) {
         let mut pending = self.buffer.pending();
-        pending.bytes.extend_from_slice(&bytes[bytes.len().saturating_sub(MAX_REPORT_BYTES)..]);
-        let old = pending.bytes.len().saturating_sub(MAX_REPORT_BYTES);
+        pending.bytes.extend_from_slice(bytes);
+        let old = pending.bytes.len().saturating_sub(MAX_PENDING_BYTES);
         pending.bytes.drain(..old);
+        pending.skipped += old as u64;
         self.buffer.changed.notify_all();
+    }
+}
+
+fn report(source: &ReportBuffer, caller: Option<&ProgressSink>, open_live: OpenLiveOutput) {
+    let mut open_live = Some(open_live);
+    let mut live: Option<Box<dyn LiveOutput>> = None;
+    // What was reported to the caller before there was a live output, which begins with it.
+    let mut early = (0, Vec::new());
+    let mut cut_character = Vec::new();
+    while let Some((skipped, bytes)) = source.next() {
+        if let Some(caller) = caller {
+            cut_character.extend_from_slice(&bytes[bytes.len().saturating_sub(MAX_REPORT_BYTES)..]);
+            let text = whole_characters(&mut cut_character);
+            if !text.is_empty() {
+                caller(Progress::output(text));
+            }
+        }
+        match &mut live {
+            None => early = (early.0 + skipped, bytes),
+            // What cannot be written is seen when the command has ended.
+            Some(live) => _ = live.push(skipped, &bytes),
+        }
+        let is_running = source.pause();
+        if is_running && let Some(open) = open_live.take() {
+            live = open();
+            if let Some(live) = &mut live {
+                let (skipped, bytes) = std::mem::take(&mut early);
+                let _ = live.push(skipped, &bytes);
+            }
+        }
+    }
+    if let Some(caller) = caller
+        && !cut_character.is_empty()
+    {
+        caller(Progress::output(String::from_utf8_lossy(&cut_character).into_owned()));
     }
 }
 
@@ -88,10 +126,10 @@ impl Drop for OutputReporter {
     }
 }
 
-/// Takes the text out of `bytes`; an incomplete character stays there unless `all`.
-fn whole_characters(bytes: &mut Vec<u8>, all: bool) -> String {
+/// Takes the text out of `bytes`; an incomplete character at the end stays there.
+fn whole_characters(bytes: &mut Vec<u8>) -> String {
     let end = match std::str::from_utf8(bytes) {
-        Err(error) if !all && error.error_len().is_none() => error.valid_up_to(),
+        Err(error) if error.error_len().is_none() => error.valid_up_to(),
         _ => bytes.len(),
     };
     let rest = bytes.split_off(end);
@@ -105,11 +143,24 @@ mod tests {
     #[test]
     fn characters_are_never_split() {
         let mut bytes = "aé".as_bytes()[..2].to_vec();
-        assert_eq!(whole_characters(&mut bytes, false), "a");
+        assert_eq!(whole_characters(&mut bytes), "a");
         bytes.push("é".as_bytes()[1]);
-        assert_eq!(whole_characters(&mut bytes, false), "é");
-        bytes.extend(b"x\xc3");
-        assert_eq!(whole_characters(&mut bytes, true), "x\u{fffd}");
+        assert_eq!(whole_characters(&mut bytes), "é");
+        bytes.extend(b"\xffx\xc3");
+        assert_eq!(whole_characters(&mut bytes), "\u{fffd}x\u{fffd}");
+    }
+
+    #[test]
+    fn bytes_of_a_character_that_never_ends_are_reported_at_the_end() {
+        let (reports, reported) = std::sync::mpsc::channel();
+        let sink: ProgressSink = Arc::new(move |progress: Progress| {
+            let _ = reports.send(progress.output.unwrap());
+        });
+        let reporter = OutputReporter::new(Some(sink), Box::new(|| None));
+        reporter.push(b"a\xc3");
+        assert_eq!(reported.recv().unwrap(), "a");
+        drop(reporter);
+        assert_eq!(reported.recv().unwrap(), "\u{fffd}");
     }
 
     #[test]
@@ -118,7 +169,7 @@ mod tests {
         let keep = Arc::clone(&reported);
         let sink: ProgressSink =
             Arc::new(move |progress: Progress| keep.lock().unwrap().push_str(&progress.output.unwrap()));
-        let reporter = OutputReporter::new(&sink);
+        let reporter = OutputReporter::new(Some(sink), Box::new(|| None));
         for line in 0..100 {
             reporter.push(format!("{line}\n").as_bytes());
         }
@@ -135,7 +186,7 @@ mod tests {
         let keep = Arc::clone(&reported);
         let sink: ProgressSink =
             Arc::new(move |progress: Progress| keep.lock().unwrap().push(progress.output));
-        let reporter = OutputReporter::new(&sink);
+        let reporter = OutputReporter::new(Some(sink), Box::new(|| None));
         reporter.push(&first);
         drop(reporter);
         let reported = reported.lock().unwrap();

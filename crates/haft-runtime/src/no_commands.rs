@@ -20,6 +20,21 @@ pub(crate) fn leading_to(_path: &Path, _roots: &[PathBuf]) -> Option<PathBuf> {
     None
 }
 
+/// The same.
+pub(crate) struct FilesInEffect;
+
+impl FilesInEffect {
+    pub(crate) fn find(_roots: &[PathBuf]) -> Self {
+        Self
+    }
+
+    #[expect(clippy::unused_self, reason = "the same signature as with the feature")]
+    #[expect(clippy::unnecessary_wraps, reason = "the same signature as with the feature")]
+    pub(crate) fn newly_unjudged(&self, _record: &dyn Record) -> Result<Option<PathBuf>, ToolError> {
+        Ok(None)
+    }
+}
+
 /// Nothing is judged in builds without commands.
 pub(crate) fn restore_guarded_changes(
     _command: &CommandChanges,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use crate::world::SessionEnv;
@@ -10,7 +10,9 @@ use haft_ledger::{Ledger, LedgerHandle};
 #[cfg(feature = "web")]
 use haft_net::http::HttpService;
 use haft_policy::Policy;
-use haft_tool::{AnyTool, Call, Definition, ErrorKind, Host, Network, Receipt, Sandbox, ToolError};
+use haft_tool::{
+    AnyTool, Call, Definition, ErrorKind, Host, Network, Receipt, Sandbox, ToolError, TraceContext, lock,
+};
 
 use crate::agent_runtime::AgentOwner;
 use crate::history::History;
@@ -35,6 +37,16 @@ pub(crate) struct RuntimeInner {
     pub(crate) warnings: Vec<String>,
     /// Whose calls these are, if they are those of a subagent.
     pub(crate) agent: Option<AgentOwner>,
+    pub(crate) trace: SessionTrace,
+}
+
+/// Where the calls of a session belong in a trace.
+#[derive(Debug, Default)]
+pub(crate) struct SessionTrace {
+    /// The span that they belong to now.
+    pub(crate) parent: Mutex<Option<TraceContext>>,
+    /// Whether their spans are sent somewhere.
+    pub(crate) is_exported: bool,
 }
 
 impl RuntimeInner {
@@ -43,7 +55,9 @@ impl RuntimeInner {
     }
 
     pub(crate) fn blank_receipt(&self, call: &Call, started_at: u64) -> Receipt {
-        Receipt::new(&call.id, &call.tool, &self.env.planning.workspace, started_at)
+        let mut receipt = Receipt::new(&call.id, &call.tool, &self.env.planning.workspace, started_at);
+        receipt.trace_parent.clone_from(&lock(&self.trace.parent));
+        receipt
     }
 
     /// The tool for a call, or the error for the caller. The runtime's own tools take precedence over those of sources.
@@ -211,6 +225,16 @@ impl Runtime {
     /// The ledger that the calls are recorded in.
     pub fn ledger(&self) -> Result<Ledger, ToolError> {
         self.inner.ledger.ledger().cloned()
+    }
+
+    /// The span that calls belong to, unless their caller names another.
+    pub fn trace_parent(&self) -> Option<TraceContext> {
+        lock(&self.inner.trace.parent).clone()
+    }
+
+    /// Changes that span, for the calls that begin from now on.
+    pub fn set_trace_parent(&self, parent: Option<TraceContext>) {
+        *lock(&self.inner.trace.parent) = parent;
     }
 
     /// The id of the session that the calls are recorded under.

@@ -70,7 +70,7 @@ impl Runtime {
         if scope.sandbox == Sandbox::On {
             processes = processes.sandboxed(
                 Arc::clone(&inner.env.commands.sandbox),
-                Arc::new(scope),
+                haft_files::follow_rule_links(Arc::new(scope)),
                 Arc::clone(&record),
             );
             if launch.own_caches {

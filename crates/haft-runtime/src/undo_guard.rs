@@ -2,11 +2,14 @@
 //! name of git's hooks, for example, after another call has put a program into it.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use haft_ledger::undo::UndoConflict;
 use haft_ledger::{Ledger, WorkspaceView};
 use haft_policy::guarded;
-use haft_tool::{Change, Node, RestorePlan, ToolError};
+use haft_tool::{Change, ErrorKind, Node, Record, RestorePlan, ToolError};
+
+use crate::commands::FilesInEffect;
 
 /// A directory with more entries is not moved back to a guarded place.
 const MAX_MOVED_ENTRIES: usize = 20_000;
@@ -78,6 +81,24 @@ fn is_from_call(node: &Node, ledger: &Ledger) -> Result<bool, ToolError> {
         }
         _ => Ok(false),
     }
+}
+
+/// Judges, after an undo, what it has brought into effect: what links and git configurations lead to now and did not before.
+pub(crate) fn judge_restore(
+    roots: &[PathBuf],
+    record: Arc<dyn Record>,
+) -> Box<dyn FnOnce() -> Result<(), ToolError>> {
+    let before = FilesInEffect::find(roots);
+    Box::new(move || match before.newly_unjudged(record.as_ref())? {
+        None => Ok(()),
+        Some(path) => {
+            let why = format!(
+                "programs outside the sandbox would use {}, which a call wrote, so nothing was undone. Undo that call, too.",
+                path.display()
+            );
+            Err(ToolError::new(ErrorKind::Conflict, why))
+        }
+    })
 }
 
 fn conflict(path: PathBuf, found: Node) -> UndoConflict {

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use haft_files::{hash, read_named};
 use haft_ledger::Ledger;
+use haft_policy::guarded;
 use haft_tool::{FileNode, Node, RestoreStep};
 use similar::{Algorithm, DiffTag, capture_diff_slices};
 
@@ -23,9 +24,10 @@ impl UndoPreview {
         }
         let conflicts = std::mem::take(&mut self.conflicts);
         for conflict in conflicts {
-            // Of a file that others changed, too, it is not known which lines are the call's.
-            let mut changes =
-                self.restore.changes.iter_mut().filter(|_| !conflict.contested && !conflict.is_unjudged);
+            // Of a file that others changed, too, it is not known which lines are the call's; a guarded one may come into effect
+            // with lines of a later call.
+            let is_merged = !conflict.contested && !conflict.is_unjudged && guarded(&conflict.path).is_none();
+            let mut changes = self.restore.changes.iter_mut().filter(|_| is_merged);
             let change = changes.find(|change| change.path == conflict.path);
             let Some((change, merged)) = change.and_then(|change| {
                 let merged =

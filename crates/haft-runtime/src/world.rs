@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use haft_policy::NetworkPresets;
 use haft_tool::{
-    Cancel, Files, Host, Planning, Processes, Progress, Record, Scope, Tasks, ToolError, Value, World,
+    CallTrace, Cancel, Files, Host, Planning, Processes, Progress, Record, Scope, Tasks, ToolError, Value,
+    World,
 };
 
 use haft_files::{LocalFiles, Root};
@@ -15,6 +16,7 @@ use haft_net::http::{HttpClient, HttpService};
 
 use crate::commands::{self, CallCommands, SessionCommands};
 use crate::grants::{self, SessionGrants};
+use crate::undo_guard::judge_restore;
 
 /// Receives the progress of a call.
 pub(crate) type ProgressSink = Arc<dyn Fn(Progress) + Send + Sync>;
@@ -61,6 +63,8 @@ pub(crate) struct LocalWorld {
     pub(crate) progress_sink: Option<ProgressSink>,
     /// The command that the call declared, for questions about it.
     pub(crate) command: Option<String>,
+    /// Where the call belongs in a trace.
+    pub(crate) trace: Option<CallTrace>,
 }
 
 impl LocalWorld {
@@ -80,6 +84,9 @@ impl LocalWorld {
         let its_scope = Arc::clone(&scope);
         let files =
             files.guarding_what_is_named(Arc::new(move |path| commands::leading_to(path, &its_scope.roots)));
+        let (its_scope, its_record) = (Arc::clone(&scope), Arc::clone(&record));
+        let files = files
+            .judging_restores(Arc::new(move || judge_restore(&its_scope.roots, Arc::clone(&its_record))));
         Self {
             env: Arc::clone(env),
             scope,
@@ -92,6 +99,7 @@ impl LocalWorld {
             cancel,
             progress_sink,
             command: None,
+            trace: None,
         }
     }
 }
@@ -134,6 +142,10 @@ impl World for LocalWorld {
 
     fn approve_plan(&self, tools: &[String]) {
         self.record.set_note(grants::NOTE, self.env.grants.approve_plan(tools));
+    }
+
+    fn trace(&self) -> Option<CallTrace> {
+        self.trace.clone()
     }
 
     fn progress(&self, progress: Progress) {

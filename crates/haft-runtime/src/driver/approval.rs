@@ -1,16 +1,19 @@
 //! Asking about a call, where that was decided.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use haft_compat::hooks::{HookEvent, HookInput};
 use haft_policy::{Decided, Policy};
 use haft_tool::{
-    AnyTool, Decision, Effect, Reach, ReadOnlyRecord, Record as _, Scope, ToolError, Value, lock,
+    AnyTool, Decision, Effect, Reach, ReadOnlyRecord, Record as _, Scope, ToolError, Value,
+    WORKING_DIRECTORY_NOTE, lock,
 };
 
 use super::{CallDriver, DecodedCall};
 use crate::grants;
 use crate::hooks::permission_answer;
+use crate::shared_questions::ask_about_call;
 use crate::steps::ask::{PermissionAnswer, Question, allowed, narrowest_rule, refused};
 use crate::steps::perform::catch_panic;
 use crate::steps::preview::{ProposedChange, proposed_changes};
@@ -29,6 +32,18 @@ pub(super) enum Approved {
 }
 
 impl CallDriver {
+    /// The reason for a question, with the directory in which a command would run, unless that is the workspace.
+    fn reason_with_directory(&self, reason: &str, effects: &[Effect]) -> String {
+        let runs = effects.iter().any(|effect| matches!(effect, Effect::Run { .. }));
+        let note = if runs { self.state.record.note(WORKING_DIRECTORY_NOTE).ok().flatten() } else { None };
+        match note.as_ref().and_then(Value::as_str) {
+            Some(directory) if Path::new(directory) != self.inner.env.planning.workspace => {
+                format!("the shell is in {directory}; {reason}")
+            }
+            _ => reason.to_owned(),
+        }
+    }
+
     /// Asks, if that was decided.
     pub(super) fn ask(
         &self,
@@ -64,8 +79,8 @@ impl CallDriver {
             call_id: self.call.id.clone(),
             tool: self.call.tool.clone(),
             input: arguments.clone(),
+            reason: self.reason_with_directory(&decision.reason, &effects),
             effects,
-            reason: decision.reason.clone(),
             asked_by: decision.rule.clone(),
             changes,
             rule,
@@ -78,7 +93,16 @@ impl CallDriver {
             notification_type: "permission_prompt".to_owned(),
         });
         let asker = self.options.asker.as_ref().unwrap_or(&self.inner.asker);
-        match asker.ask(&question, &self.options.cancel) {
+        let answer = ask_about_call(&self.inner.ledger, asker.as_ref(), &question, &self.options.cancel);
+        let is_as_shown =
+            matches!(answer, PermissionAnswer::Deny { .. } | PermissionAnswer::AllowInput { .. })
+                || self.is_as_shown(&question, &entry.tool, &scope);
+        if !is_as_shown {
+            let why =
+                "It was allowed, but what it would change is no longer what was shown. Make the call again.";
+            return Approved::Decided(None, refused(decision, why));
+        }
+        match answer {
             PermissionAnswer::Allow { by } => Approved::Decided(Some(scope), allowed(decision, &by)),
             PermissionAnswer::AllowRule { by, rule } => {
                 if let Ok(note) = self.inner.env.grants.add_rule(&rule, &by) {
@@ -89,6 +113,17 @@ impl CallDriver {
             PermissionAnswer::AllowInput { by, input } => Approved::OtherInput { by, input },
             PermissionAnswer::Deny { why } => Approved::Decided(None, refused(decision, &why)),
         }
+    }
+
+    /// Whether the call would still do what the question showed. It may have waited for long, and the files of the workspace are
+    /// within the reach of other calls.
+    fn is_as_shown(&self, question: &Question, tool: &Arc<dyn AnyTool>, scope: &Scope) -> bool {
+        let effects = &question.effects;
+        let leads_elsewhere =
+            self.inner.with_resolved_paths(effects).iter().any(|effect| !effects.contains(effect));
+        let Ok(shown) = &question.changes else { return !leads_elsewhere };
+        let now = catch_panic(|| self.proposed_changes(tool, &question.input, effects, scope));
+        !leads_elsewhere && now.is_ok_and(|now| now == *shown)
     }
 
     /// What the call would change in files and settings. `scope` is what it would get.

@@ -2,7 +2,7 @@
 
 use haft_policy::{Decided, Policy, Request, command_specifiers, decide};
 use haft_tool::net::Authority;
-use haft_tool::{Cancel, Decision, Effect, ToolError, Value, Verdict};
+use haft_tool::{Audience, Cancel, Decision, Effect, ToolError, Value, Verdict};
 
 use super::preview::ProposedChange;
 use crate::grants::SessionGrants;
@@ -68,6 +68,15 @@ pub enum PermissionAnswer {
 pub trait Asker: Send + Sync {
     /// Answers one question. Blocks, but returns soon after `cancel` fires. Questions of a session come one after the other.
     fn ask(&self, question: &Question, cancel: &Cancel) -> PermissionAnswer;
+
+    /// Who answers.
+    fn audience(&self) -> Audience {
+        Audience::Person
+    }
+
+    /// Called after [`Asker::ask`] has returned because the question was answered in another place: by whom, and what they did, such
+    /// as "denied it".
+    fn answered_elsewhere(&self, _by: &str, _did: &str) {}
 }
 
 /// Denies every call and names the rule that would allow it.
@@ -77,6 +86,24 @@ pub struct DenyAll;
 impl Asker for DenyAll {
     fn ask(&self, question: &Question, _cancel: &Cancel) -> PermissionAnswer {
         PermissionAnswer::Deny { why: format!("No one can be asked here. {}", how_to_allow(question)) }
+    }
+
+    fn audience(&self) -> Audience {
+        Audience::PagesOnly
+    }
+}
+
+/// The same where the user does not want to be asked, not even on a page.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NeverAsk;
+
+impl Asker for NeverAsk {
+    fn ask(&self, question: &Question, cancel: &Cancel) -> PermissionAnswer {
+        DenyAll.ask(question, cancel)
+    }
+
+    fn audience(&self) -> Audience {
+        Audience::NoOne
     }
 }
 
