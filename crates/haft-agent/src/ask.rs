@@ -1,6 +1,7 @@
 //! Asking the model. A call that only reads starts as soon as its arguments are complete, while the answer still arrives.
 
 use std::collections::HashSet;
+use std::time::Instant;
 
 use haft_model::{
     AssistantMessage, AssistantPart, Conversation, Model, ModelError, ModelErrorKind, ModelEvent,
@@ -10,8 +11,9 @@ use haft_runtime::Runtime;
 use haft_tool::{Cancel, Definition};
 
 use crate::calls::CallPool;
+use crate::live_answer::LiveAnswer;
 use crate::schedule::only_reads;
-use crate::{AllowedTools, LoopEvent, RunObserver};
+use crate::{AllowedTools, AnswerArrival, LoopEvent, RunObserver};
 
 /// Calls of one answer. More come from a model or a server that repeats itself.
 const MAX_CALLS: usize = 1_000;
@@ -25,6 +27,8 @@ pub(crate) struct ModelQuestion<'a> {
     pub(crate) runtime: &'a Runtime,
     pub(crate) allowed: &'a AllowedTools,
     pub(crate) cancel: &'a Cancel,
+    /// The session of the run.
+    pub(crate) session: &'a str,
 }
 
 impl ModelQuestion<'_> {
@@ -33,12 +37,17 @@ impl ModelQuestion<'_> {
         &self,
         pool: &mut CallPool,
         observer: &mut dyn RunObserver,
-    ) -> Result<ModelResponse, ModelError> {
+    ) -> Result<(ModelResponse, AnswerArrival), ModelError> {
+        let (start, mut arrival) = (Instant::now(), AnswerArrival::default());
         let mut early = EarlyCalls { question: self, started: Vec::new(), may_start: true };
         let request =
             TurnRequest { conversation: self.conversation, tools: self.tools, options: self.options };
+        let ledger = self.runtime.ledger().ok();
+        let mut live = LiveAnswer::new(ledger.as_ref(), self.session);
         let mut on_event = |event: ModelEvent| {
             pool.report_progress(observer);
+            note_arrival(&mut arrival, &event, start);
+            live.on_event(&event);
             let complete = match &event {
                 ModelEvent::CallComplete(call) => Some(call.clone()),
                 ModelEvent::Restarted => {
@@ -53,6 +62,8 @@ impl ModelQuestion<'_> {
             }
         };
         let answer = self.model.respond(&request, &mut on_event, self.cancel);
+        // Before the answer becomes an event, so that what is shown is never older than that.
+        drop(live);
         let mut answer = answer.and_then(|response| self.check_count(response));
         let message = match &mut answer {
             Ok(response) => Some(&mut response.message),
@@ -66,7 +77,7 @@ impl ModelQuestion<'_> {
             None => Vec::new(),
         };
         early.keep_only(&calls, pool, observer);
-        answer
+        answer.map(|response| (response, arrival))
     }
 
     fn check_count(&self, response: ModelResponse) -> Result<ModelResponse, ModelError> {
@@ -79,6 +90,20 @@ impl ModelQuestion<'_> {
         );
         let advice = "Ask for less at once, or use another model.";
         Err(ModelError::new(ModelErrorKind::Protocol, self.model.provider(), message).with_advice(advice))
+    }
+}
+
+fn note_arrival(arrival: &mut AnswerArrival, event: &ModelEvent, start: Instant) {
+    match event {
+        ModelEvent::Text { .. }
+        | ModelEvent::Reasoning { .. }
+        | ModelEvent::CallBegun { .. }
+        | ModelEvent::CallComplete(_) => {
+            let now = || u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
+            arrival.first_part_ms.get_or_insert_with(now);
+        }
+        ModelEvent::Retrying(_) => arrival.retries += 1,
+        _ => {}
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use haft_model::{
     ChatMessage, ContentPart, ModelAddress, ModelErrorKind, ModelResponse, TokenUsage, ToolResult,
 };
+use haft_tool::TraceContext;
 use serde::{Deserialize, Serialize};
 
 use crate::{AgentOrigin, RunLimits};
@@ -26,6 +27,9 @@ pub enum RunEvent {
         /// The id that its author gave it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         uuid: Option<String>,
+        /// Where the turn belongs in a trace.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        trace: Option<TurnTrace>,
     },
     /// The run goes on with a conversation from elsewhere. Only before the first turn.
     Imported {
@@ -41,6 +45,9 @@ pub enum RunEvent {
         /// What it cost in US dollars; `None` if the price is not known.
         #[serde(default)]
         cost_usd: Option<f64>,
+        /// How it arrived.
+        #[serde(default, skip_serializing_if = "AnswerArrival::is_unknown")]
+        arrival: AnswerArrival,
     },
     /// The loop told the model something, for example that its answer was cut.
     LoopMessage {
@@ -131,6 +138,40 @@ pub enum RunEvent {
     /// An event of a later version of Haft.
     #[serde(other)]
     Unknown,
+}
+
+/// How an answer arrived.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AnswerArrival {
+    /// Milliseconds from the request to the first part of the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_part_ms: Option<u64>,
+    /// How often the request was made again.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub retries: u32,
+}
+
+impl AnswerArrival {
+    /// Whether nothing is known of it.
+    fn is_unknown(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+/// Where a turn belongs in a trace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnTrace {
+    /// The span of the turn.
+    pub own: TraceContext,
+    /// The span that it is below: of the program that asked, or of the call that started the subagent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<TraceContext>,
 }
 
 /// What a run begins with.

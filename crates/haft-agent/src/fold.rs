@@ -9,7 +9,7 @@ use haft_model::{
 };
 
 use crate::run_log::live_events;
-use crate::{ElidedCall, LoggedEvent, RunEvent, RunStart, RunStop};
+use crate::{ElidedCall, LoggedEvent, RunEvent, RunStart, RunStop, TurnTrace};
 
 /// How the stop of an answer is called that the user interrupted.
 pub(crate) const INTERRUPTED: &str = "interrupted";
@@ -56,6 +56,8 @@ pub struct TurnMark {
     pub at: u64,
     /// The id that the user's program gave the message.
     pub uuid: Option<String>,
+    /// Where it belongs in a trace.
+    pub trace: Option<TurnTrace>,
     /// The calls that were made, by their numbers in the ledger.
     pub receipts: Vec<i64>,
 }
@@ -153,7 +155,16 @@ impl RunState {
                 (self.provider, self.model) = (start.provider.clone(), start.model.clone());
                 self.address.clone_from(&start.address);
             }
-            RunEvent::UserMessage { content, uuid } => self.begin_turn(logged, content, uuid.clone()),
+            RunEvent::UserMessage { content, uuid, trace } => {
+                let mark = TurnMark {
+                    seq: logged.seq,
+                    at: logged.at,
+                    uuid: uuid.clone(),
+                    trace: trace.clone(),
+                    receipts: Vec::new(),
+                };
+                self.begin_turn(mark, content);
+            }
             RunEvent::Imported { messages, .. } => self.conversation.messages.clone_from(messages),
             RunEvent::LoopMessage { text } => {
                 self.unhandled_stop = None;
@@ -170,7 +181,7 @@ impl RunState {
                 }
                 self.say(&[ContentPart::text(text)]);
             }
-            RunEvent::Answer { response, cost_usd } => self.answer(response, *cost_usd),
+            RunEvent::Answer { response, cost_usd, .. } => self.answer(response, *cost_usd),
             RunEvent::CallStarted { call_id } => {
                 if let Some(open) = self.open_calls.iter_mut().find(|open| open.call.id == *call_id) {
                     open.is_started = true;
@@ -202,8 +213,8 @@ impl RunState {
         self.last_at = logged.at;
     }
 
-    fn begin_turn(&mut self, logged: &LoggedEvent, content: &[ContentPart], uuid: Option<String>) {
-        self.turns.push(TurnMark { seq: logged.seq, at: logged.at, uuid, receipts: Vec::new() });
+    fn begin_turn(&mut self, mark: TurnMark, content: &[ContentPart]) {
+        self.turns.push(mark);
         self.is_turn_open = true;
         (self.rounds, self.loop_messages, self.kept_from_stopping) = (0, 0, 0);
         self.turn_totals = RunTotals::default();

@@ -23,6 +23,10 @@ impl AgentRun {
                     start.forked_from = Some(from.to_owned());
                     RunEvent::Started(start)
                 }
+                // The spans of a turn are those of the run in which it was made.
+                RunEvent::UserMessage { content, uuid, .. } => {
+                    RunEvent::UserMessage { content, uuid, trace: None }
+                }
                 event => event,
             };
             log.append(event)?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use haft_ledger::{EventLog, Ledger, ReceiptQuery};
 use haft_tool::{ErrorKind, Receipt, ToolError};
 
-use crate::agents::entry_point;
+use crate::agents::agent_entry_point;
 use crate::run::no_run;
 use crate::run_log::{RunLog, read_events};
 use crate::settle::receipt_of;
@@ -59,7 +59,7 @@ fn add_calls_of_agents(
         return Ok(());
     }
     // An agent of an earlier turn may have gone on in a later one.
-    for agent in ledger.sessions_from(&entry_point(parent), 0, MAX_AGENTS)? {
+    for agent in ledger.sessions_from(&agent_entry_point(parent), 0, MAX_AGENTS)? {
         let mut query = ReceiptQuery { session: Some(agent.id.clone()), ..ReceiptQuery::default() };
         loop {
             let read = ledger.summaries(&query)?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use haft_ledger::{EventLog, RunDriver};
 use haft_model::{ChatMessage, Model};
 use haft_runtime::Runtime;
-use haft_tool::{Definition, ErrorKind, ToolError};
+use haft_tool::{Definition, ErrorKind, ToolError, TraceContext, now_ms};
 
 use crate::calls::FinishedCall;
 use crate::reports::Spending;
@@ -13,7 +13,7 @@ use crate::run_log::{RunLog, read_events};
 use crate::settle::{CallFate, fate_of};
 use crate::{
     AgentOrigin, LoopEvent, RUN_LOG_VERSION, RunEvent, RunObserver, RunReports, RunSettings, RunStart,
-    RunState, TurnBudget, call_results,
+    RunState, TurnBudget, TurnTrace, call_results,
 };
 
 /// What a run needs.
@@ -33,6 +33,8 @@ pub struct RunParts {
     pub budget: Arc<TurnBudget>,
     /// Whose subagent the run is, if it is one.
     pub agent: Option<AgentOrigin>,
+    /// The span that its turns are below.
+    pub trace_parent: Option<TraceContext>,
 }
 
 impl RunParts {
@@ -40,7 +42,8 @@ impl RunParts {
     pub fn new(runtime: Runtime, model: Arc<dyn Model>) -> Result<Self, ToolError> {
         let (log, session) = (Arc::new(runtime.ledger()?), runtime.session()?);
         let (reports, budget) = (Arc::default(), Arc::default());
-        Ok(Self { runtime, model, log, session, reports, budget, agent: None })
+        let trace_parent = runtime.trace_parent();
+        Ok(Self { runtime, model, log, session, reports, budget, agent: None, trace_parent })
     }
 }
 
@@ -194,6 +197,22 @@ impl AgentRun {
         let logged = self.log.append(event)?;
         self.state.apply(&logged);
         Ok(())
+    }
+
+    /// Where the next turn belongs in a trace. Its id is in no other log, because the time is part of it.
+    pub(crate) fn next_turn_trace(&self) -> TurnTrace {
+        let parent = self.parts.trace_parent.clone();
+        let (session, at) = (self.parts.session.as_str(), now_ms().to_string());
+        let own =
+            TraceContext::derived(parent.as_ref(), &["turn", session, &self.state.seq.to_string(), &at]);
+        TurnTrace { own, parent }
+    }
+
+    /// Lets the calls that begin from now on belong to the last turn.
+    pub(crate) fn trace_calls(&self) {
+        let trace = self.state.turns.last().and_then(|turn| turn.trace.as_ref());
+        let parent = trace.map(|trace| trace.own.clone());
+        self.parts.runtime.set_trace_parent(parent.or_else(|| self.parts.trace_parent.clone()));
     }
 
     /// Tells the user if the tools are others than at the beginning.

@@ -12,7 +12,7 @@ use crate::calls::CallPool;
 use crate::compaction::{RoomMade, RoomNeed};
 use crate::fold::{INTERRUPTED, NextStep};
 use crate::turn_clock::TurnClock;
-use crate::{AgentRun, AnswerSchema, LoopEvent, RunEvent, RunObserver, RunStop, RunTotals};
+use crate::{AgentRun, AnswerArrival, AnswerSchema, LoopEvent, RunEvent, RunObserver, RunStop, RunTotals};
 
 /// How often in a row the model is told to go on after an answer that was cut or could not be read.
 const MAX_LOOP_MESSAGES: u32 = 3;
@@ -97,7 +97,9 @@ impl AgentRun {
             Ok(content) => content,
             Err(reason) => return Ok(self.refused_prompt(reason, &mut work)),
         };
-        self.append(RunEvent::UserMessage { content, uuid })?;
+        let trace = Some(self.next_turn_trace());
+        self.append(RunEvent::UserMessage { content, uuid, trace })?;
+        self.trace_calls();
         self.add_schema_instruction()?;
         self.note_changed_tools(work.observer)?;
         self.drive(&mut work)
@@ -123,6 +125,7 @@ impl AgentRun {
     }
 
     pub(crate) fn begin<'a>(&self, observer: &'a mut dyn RunObserver, cancel: &Cancel) -> TurnWork<'a> {
+        self.trace_calls();
         let clock = TurnClock::start(self.settings.limits.time, cancel);
         self.parts.reports.begin_turn(&clock.cancel);
         let pool = CallPool::new(self.parts.runtime.clone());
@@ -244,17 +247,23 @@ impl AgentRun {
             runtime: &self.parts.runtime,
             allowed: &self.settings.allowed,
             cancel: &work.clock.cancel,
+            session: &self.parts.session,
         };
         match question.ask(&mut work.pool, work.observer) {
-            Ok(response) => self.record_answer(response, work),
+            Ok((response, arrival)) => self.record_answer(response, arrival, work),
             Err(error) => self.act_on_error(error, work),
         }
     }
 
-    fn record_answer(&mut self, response: ModelResponse, work: &mut TurnWork<'_>) -> Result<(), ToolError> {
+    fn record_answer(
+        &mut self,
+        response: ModelResponse,
+        arrival: AnswerArrival,
+        work: &mut TurnWork<'_>,
+    ) -> Result<(), ToolError> {
         let cost_usd = self.cost(&response);
         let response = Box::new(response);
-        self.append(RunEvent::Answer { response: response.clone(), cost_usd })?;
+        self.append(RunEvent::Answer { response: response.clone(), cost_usd, arrival })?;
         work.observer.on_event(&LoopEvent::Answered { turn: self.state.turn_totals, response });
         Ok(())
     }
@@ -363,7 +372,7 @@ impl AgentRun {
         match error.partial {
             Some(mut partial) if partial.message.parts.iter().any(has_use) => {
                 partial.stop = ModelStop::Other { name: INTERRUPTED.to_owned() };
-                self.record_answer(*partial, work)
+                self.record_answer(*partial, AnswerArrival::default(), work)
             }
             _ => {
                 let stop = work.clock.stop().unwrap_or(RunStop::Interrupted);

@@ -16,7 +16,7 @@ use haft_tool::{Host, ToolError, lock};
 use serde::{Deserialize, Serialize};
 
 use crate::{AgentKinds, AgentRun, RunReports, RunSettings, TurnBudget};
-pub(crate) use spawn::entry_point;
+pub use spawn::{agent_entry_point, parent_of_agent};
 use table::AgentTable;
 
 const DEFAULT_MAX_RUNNING: usize = 10;

@@ -19,9 +19,17 @@ use crate::{
     agent_prompt, read_run,
 };
 
+/// What the entry point of a subagent's session begins with.
+const AGENT_OF: &str = "agent of ";
+
 /// The entry point of the sessions of a run's agents.
-pub(crate) fn entry_point(parent: &str) -> String {
-    format!("agent of {parent}")
+pub fn agent_entry_point(parent: &str) -> String {
+    format!("{AGENT_OF}{parent}")
+}
+
+/// The session whose agent one with this entry point is.
+pub fn parent_of_agent(entry_point: &str) -> Option<&str> {
+    entry_point.strip_prefix(AGENT_OF)
 }
 
 /// A subagent that is ready to go.
@@ -110,9 +118,10 @@ impl AgentHost {
         let own = runtime.for_agent(AgentSession {
             name: shown_name.clone(),
             session: earlier.as_ref().map(|(id, _)| id.clone()),
-            entry_point: entry_point(&parent.session),
+            entry_point: agent_entry_point(&parent.session),
             mode: mode(order, kind, runtime.mode())?,
             host: Arc::clone(&host) as _,
+            trace: order.trace.clone(),
         })?;
         let model =
             self.model(order, kind, name.as_deref(), earlier.as_ref().map(|(_, state)| state), &parent)?;
@@ -291,7 +300,7 @@ fn earlier_agent(runtime: &Runtime, parent: &str, id: &str) -> Result<(String, R
     let unknown =
         || ToolError::new(ErrorKind::InvalidArguments, format!("resume: this run has no agent {id:?}"));
     let session = ledger.session(id.trim()).map_err(|_| unknown())?;
-    if session.entry_point != entry_point(parent) {
+    if session.entry_point != agent_entry_point(parent) {
         return Err(unknown());
     }
     let state = read_run(&ledger, &session.id)?.ok_or_else(unknown)?;
