@@ -1,0 +1,93 @@
+//! What changed.
+
+use haft_runtime::TextChanges;
+use haft_tool::JsonSchema;
+use serde::Serialize;
+
+/// A part of a list of changes.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ChangeList {
+    /// The changes, sorted by path.
+    pub(crate) changes: Vec<ChangeEntry>,
+    /// How many there are in all.
+    pub(crate) total: u64,
+    /// What to give as `offset` for the next part; `null` at the end.
+    pub(crate) next: Option<u64>,
+}
+
+/// What happened to a path.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct ChangeEntry {
+    /// The path: relative to the workspace, absolute outside of it.
+    pub(crate) path: String,
+    /// `created`, `modified`, `deleted`, `mode` or `moved`.
+    pub(crate) what: String,
+    /// Where it was moved to, if `what` is `moved`.
+    pub(crate) moved_to: Option<String>,
+    /// Where it was before, if it is a file in a moved directory that also changed.
+    pub(crate) moved_from: Option<String>,
+    /// Its state before.
+    pub(crate) before: ChangeSide,
+    /// Its state after.
+    pub(crate) after: ChangeSide,
+    /// Whether something else changed it, too, while the call ran.
+    pub(crate) contested: bool,
+    /// The calls that changed it, newest first; in lists of several calls only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) calls: Vec<i64>,
+}
+
+/// The state of a path.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct ChangeSide {
+    /// `absent`, `file`, `dir`, `link`, `fifo` or `special`.
+    pub(crate) kind: String,
+    /// The size of a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) size: Option<u64>,
+    /// The hash of a file's bytes, to be given to `/diff` and `/blobs`; `null` if it is no file or its content is not known.
+    pub(crate) hash: Option<String>,
+    /// Permission bits, as octal digits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) mode: Option<String>,
+    /// Where a link points.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) target: Option<String>,
+}
+
+/// The difference of two versions of a file.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(crate) enum VersionDiff {
+    /// Both are text.
+    Text {
+        /// The lines that changed.
+        changes: TextChanges,
+    },
+    /// At least one is an image that browsers show; `/blobs/HASH` has the bytes.
+    Image {
+        /// The media type of the old one; `null` if there is none.
+        before: Option<String>,
+        /// The media type of the new one; `null` if there is none.
+        after: Option<String>,
+    },
+    /// At least one is no text.
+    Binary,
+    /// At least one is too large to be compared.
+    TooLarge,
+    /// The content of one is in the ledger no more.
+    Unknown,
+}
+
+/// What changed in a workspace or session, each path once.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ChangedFiles {
+    /// The folder.
+    pub(crate) workspace: String,
+    /// The changes.
+    pub(crate) changes: ChangeList,
+    /// How many calls they come from.
+    pub(crate) calls: u64,
+    /// Whether older calls are left out because there are too many.
+    pub(crate) is_cut: bool,
+}

@@ -1,0 +1,63 @@
+// How a view is left, for when the browser goes back to it: its place and the link that had the focus.
+
+const MAX_ENTRIES = 200;
+
+/** @typedef {{top: number, href: string | null}} Place */
+
+/** Places by the entry of the browser's history. @type {Map<string, Place>} */
+const places = new Map();
+let current = '';
+let next = 0;
+
+/** Keeps the place of the view that is left, and finds that of the entry that is shown now; `undefined` for a new one.
+ * @param {HTMLElement} main @returns {Place | undefined} */
+export function changeEntry(main) {
+	if (current) {
+		const link = main.contains(document.activeElement) ? document.activeElement?.closest('a') : null;
+		places.set(current, { top: main.scrollTop, href: link?.getAttribute('href') ?? null });
+		for (const old of [...places.keys()].slice(0, -MAX_ENTRIES)) places.delete(old);
+	}
+	current = history.state?.entry ?? '';
+	if (!current) {
+		// Another number than that of an entry from before a reload.
+		current = `${Math.round(performance.timeOrigin)}-${next++}`;
+		replace({ entry: current }, location.hash);
+	}
+	return places.get(current);
+}
+
+/** Replaces the address of the entry that is shown, which neither loads nor leaves anything.
+ * @param {string} hash */
+export function replaceHash(hash) {
+	if (location.hash !== hash) replace(history.state, hash);
+}
+
+/** @param {unknown} state @param {string} hash */
+function replace(state, hash) {
+	try {
+		history.replaceState(state, '', hash);
+	} catch {
+		// Some browsers keep no state for a page that was opened from a file.
+	}
+}
+
+/** Goes back to a place. What is loaded later is waited for, until the person does something else.
+ * @param {HTMLElement} main @param {Place} place @param {AbortSignal} signal aborted when the view is left */
+export function restore(main, { top, href }, signal) {
+	const stop = new AbortController();
+	const isThere = () => {
+		// A question that took the focus stays in view.
+		if (document.activeElement?.closest('.question')) return true;
+		main.scrollTop = top;
+		const link = href ? [...main.querySelectorAll('a')].find((anchor) => anchor.getAttribute('href') === href) : null;
+		link?.focus({ preventScroll: true });
+		return Math.abs(main.scrollTop - top) < 1 && (!href || Boolean(link));
+	};
+	const observer = new MutationObserver(() => isThere() && stop.abort());
+	stop.signal.addEventListener('abort', () => observer.disconnect());
+	observer.observe(main, { childList: true, subtree: true });
+	for (const name of ['wheel', 'keydown', 'pointerdown', 'touchstart'])
+		document.addEventListener(name, () => stop.abort(), { signal: stop.signal, passive: true });
+	signal.addEventListener('abort', () => stop.abort());
+	if (isThere()) stop.abort();
+}

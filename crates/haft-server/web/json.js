@@ -1,0 +1,11 @@
+// JSON whose numbers are shown as they were sent.
+
+/** Whole numbers that JavaScript would round are kept as they are written, for `JSON.stringify`.
+ * @param {string} _key @param {unknown} value @param {{source?: string}} [context] */
+function exactNumbers(_key, value, context) {
+	if (typeof value !== 'number' || !Number.isInteger(value) || Number.isSafeInteger(value) || !context?.source) return value;
+	return 'rawJSON' in JSON ? /** @type {any} */ (JSON).rawJSON(context.source) : context.source;
+}
+
+/** @param {string} text */
+export const parseJson = (text) => JSON.parse(text, exactNumbers);

@@ -1,0 +1,155 @@
+// The tab's side of the event stream, and views that combine a loaded list with it.
+/** @import * as T from './types.js' */
+/** @import {LiveEvent, StreamState} from './types.js' */
+
+import { EventStream } from './stream.js';
+import { getToken } from './token.js';
+
+const WELCOME_MS = 3_000;
+
+/** @typedef {(event: LiveEvent, watched: boolean) => void} Handler */
+
+/** @type {Set<Handler>} */
+const handlers = new Set();
+/** @type {Set<(state: StreamState) => void>} */
+const stateHandlers = new Set();
+/** @type {StreamState} */
+let state = 'connecting';
+/** What the token may do. @type {T.Role} */
+let role = 'view';
+/** @type {(() => void) | null} */
+let retry = null;
+/** Resolved when each later event reaches this tab. */
+let joined = Promise.resolve();
+
+/** @param {StreamState} next */
+function onState(next) {
+	state = next;
+	for (const handler of stateHandlers) handler(next);
+}
+
+/** @param {LiveEvent} event @param {boolean} watched whether a tab is visible */
+function onEvent(event, watched) {
+	for (const handler of [...handlers]) handler(event, watched);
+}
+
+/** Begins after an event that is known, or goes on with another token.
+ * @param {T.Meta} meta its version, because tabs of different versions do not understand each other's worker */
+export function start(meta) {
+	role = meta.role;
+	if (retry) retry();
+	else if ('SharedWorker' in globalThis) startShared(meta.position, meta.version);
+	else startHere(meta.position);
+}
+
+/** @param {number} position @param {string} version */
+function startShared(position, version) {
+	const policy = /** @type {any} */ (globalThis).trustedTypes?.createPolicy('haft', {
+		createScriptURL: (/** @type {string} */ url) => {
+			if (url !== 'worker.js') throw new TypeError('not the worker of this page');
+			return url;
+		},
+	});
+	const worker = new SharedWorker(policy?.createScriptURL('worker.js') ?? 'worker.js', { type: 'module', name: `haft ${version}` });
+	const { port } = worker;
+	// Only secure contexts have locks: elsewhere a tab is dropped when it says that it goes.
+	const lock = 'locks' in navigator ? `haft-tab-${Math.random().toString(36).slice(2)}` : '';
+	const visible = () => !document.hidden;
+	const hello = () => port.postMessage({ kind: 'hello', token: getToken(), role, position, visible: visible(), lock });
+	joined = new Promise((resolve) => {
+		// A worker that does not come up must not keep the page empty.
+		const timer = setTimeout(() => {
+			port.onmessage = null;
+			startHere(position);
+			resolve();
+		}, WELCOME_MS);
+		port.onmessage = ({ data }) => {
+			if (data.kind === 'event') onEvent(data.event, data.watched);
+			else onState(data.state);
+			if (data.kind === 'welcome') {
+				clearTimeout(timer);
+				resolve();
+			}
+		};
+	});
+	if (!lock) hello();
+	else {
+		navigator.locks.request(lock, () => {
+			hello();
+			return new Promise(() => {});
+		});
+	}
+	document.addEventListener('visibilitychange', () => port.postMessage({ kind: 'visible', visible: visible() }));
+	addEventListener('pagehide', () => port.postMessage({ kind: 'bye' }));
+	addEventListener('pageshow', ({ persisted }) => {
+		if (!persisted) return;
+		hello();
+		onEvent({ event: 'reset', id: 0, data: null }, true);
+	});
+	retry = () => hello();
+}
+
+/** A stream of this tab's own, only while it is visible.
+ * @param {number} position */
+function startHere(position) {
+	/** @type {EventStream | null} */
+	let stream = null;
+	const update = () => {
+		if (document.hidden) {
+			position = stream?.position ?? position;
+			stream?.close();
+			stream = null;
+		} else stream ??= new EventStream(getToken, position, (event) => onEvent(event, true), onState);
+	};
+	document.addEventListener('visibilitychange', update);
+	update();
+	retry = () => stream?.retry();
+}
+
+/** @param {Handler} handler @param {AbortSignal} [signal] */
+export function onLive(handler, signal) {
+	if (signal?.aborted) return;
+	handlers.add(handler);
+	signal?.addEventListener('abort', () => handlers.delete(handler));
+}
+
+/** @param {(state: StreamState) => void} handler @param {AbortSignal} [signal] */
+export function onStreamState(handler, signal) {
+	handler(state);
+	stateHandlers.add(handler);
+	signal?.addEventListener('abort', () => stateHandlers.delete(handler));
+}
+
+/** Loads something and then applies the events since, so that none is missed; loads again after a gap.
+ * Events must be applied by id, because one may be in what was loaded already.
+ * @param {AbortSignal} signal @param {() => Promise<void>} load @param {Handler} apply */
+export async function follow(signal, load, apply) {
+	/** @type {[LiveEvent, boolean][] | null} */
+	let queue = [];
+	let isFailed = false;
+	const reload = async () => {
+		/** @type {[LiveEvent, boolean][]} */
+		const own = (queue = []);
+		isFailed = false;
+		try {
+			await load();
+		} catch (error) {
+			isFailed = queue === own;
+			throw error;
+		}
+		if (signal.aborted || queue !== own) return;
+		queue = null;
+		for (const [event, watched] of own) apply(event, watched);
+	};
+	onLive((event, watched) => {
+		if (event.event === 'reset') reload().catch(() => {});
+		else if (!queue) apply(event, watched);
+		else if (!isFailed) queue.push([event, watched]);
+	}, signal);
+	await joined;
+	if (signal.aborted) return;
+	onStreamState((next) => {
+		if (next === 'live' && isFailed) reload().catch(() => {});
+	}, signal);
+	await reload();
+}

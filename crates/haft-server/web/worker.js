@@ -1,0 +1,97 @@
+// The shared worker: one event stream for all tabs, because browsers open only six connections to a server.
+/** @import {LiveEvent, Role, StreamState} from './types.js' */
+
+import { EventStream } from './stream.js';
+
+/** @typedef {{token: string, role: Role, visible: boolean}} Tab */
+
+/** @type {Map<MessagePort, Tab>} */
+const tabs = new Map();
+/** @type {EventStream | null} */
+let stream = null;
+/** @type {StreamState} */
+let state = 'connecting';
+let token = '';
+/** Tokens that the server refused since it was last reached. @type {Set<string>} */
+const refused = new Set();
+/** @type {Role[]} from the one that may do least */
+const ROLES = ['view', 'approve', 'act'];
+
+/** @param {object} message */
+function broadcast(message) {
+	for (const port of tabs.keys()) port.postMessage(message);
+}
+
+/** Takes the token that may do most, because the server counts on a stream only to be asked if its token may answer;
+ * whether that is another one.
+ * @returns {boolean} */
+function choose() {
+	const usable = [...tabs.values()].filter((tab) => !refused.has(tab.token));
+	const best = usable.sort((a, b) => ROLES.indexOf(b.role) - ROLES.indexOf(a.role))[0];
+	if (!best || best.token === token) return false;
+	// Another one of the same role is no reason for a new stream.
+	if (usable.some((tab) => tab.token === token && tab.role === best.role)) return false;
+	token = best.token;
+	return true;
+}
+
+/** @param {StreamState} next */
+function onState(next) {
+	if (next === 'live') refused.clear();
+	if (next === 'refused') {
+		refused.add(token);
+		if (choose()) {
+			// After onState the stream waits; it is woken when it does.
+			setTimeout(() => stream?.retry(), 0);
+			return;
+		}
+	}
+	state = next;
+	broadcast({ kind: 'state', state });
+}
+
+/** @param {LiveEvent} event */
+function onEvent(event) {
+	broadcast({ kind: 'event', event, watched: [...tabs.values()].some((tab) => tab.visible) });
+}
+
+/** @param {MessagePort} port @param {{token: string, role: Role, position: number, visible: boolean, lock: string}} hello */
+function join(port, hello) {
+	// The tab holds this lock for as long as it lives.
+	if (hello.lock && !tabs.has(port)) navigator.locks?.request(hello.lock, () => leave(port));
+	tabs.set(port, { token: hello.token, role: hello.role, visible: hello.visible });
+	if (!stream) {
+		token = hello.token;
+		stream = new EventStream(() => token, hello.position, onEvent, onState);
+	} else if (state !== 'live') {
+		refused.delete(hello.token);
+		state = 'connecting';
+		if (choose()) stream.reconnect();
+		else stream.retry();
+	} else if (choose()) stream.reconnect();
+	port.postMessage({ kind: 'welcome', state, position: stream.position });
+}
+
+/** @param {MessagePort} port */
+function leave(port) {
+	tabs.delete(port);
+	if (tabs.size > 0) {
+		if (choose()) stream?.reconnect();
+		return;
+	}
+	stream?.close();
+	stream = null;
+	state = 'connecting';
+}
+
+const scope = /** @type {{onconnect: (event: MessageEvent) => void}} */ (/** @type {unknown} */ (globalThis));
+scope.onconnect = ({ ports: [port] }) => {
+	if (!port) return;
+	port.onmessage = ({ data }) => {
+		const tab = tabs.get(port);
+		if (data.kind === 'hello') join(port, data);
+		else if (data.kind === 'bye') leave(port);
+		else if (data.kind === 'visible' && tab) tab.visible = data.visible;
+		else if (data.kind === 'retry') stream?.retry();
+	};
+};
