@@ -1,12 +1,10 @@
 //! Questions at the terminal: numbered choices, or a free answer.
 
-use std::io::BufRead;
+use haft_sandbox::AnswerForm;
+use haft_tool::{Cancel, PlanReady, ToolError, UserQuestion};
 
-use haft_sandbox::{AnswerForm, terminal_is_quiet};
-use haft_tool::{Cancel, ErrorKind, PlanReady, ToolError, UserQuestion};
-
-use crate::cli::screen::{BOLD, FAINT, NAME, NOTE, prompt as say, sanitize, styled};
-use crate::cli::terminal::{ShownQuestion, quiet_answer};
+use crate::cli::screen::{BOLD, FAINT, NAME, NOTE, sanitize, styled};
+use crate::cli::terminal::ask_user;
 
 /// Asks each question until it has an answer.
 pub(super) fn ask(questions: &[UserQuestion], cancel: &Cancel) -> Result<Vec<Vec<String>>, ToolError> {
@@ -27,11 +25,11 @@ fn one(question: &UserQuestion, cancel: &Cancel) -> Result<Vec<String>, ToolErro
     let how = if *several { "Numbers separated by commas" } else { "A number" };
     let prompt = format!("{how} (1-{}), or your own answer: ", choices.len());
     loop {
-        let answer = line(&format!("{text}{}", styled(NOTE, &prompt)), cancel)?;
-        text.clear();
+        let answer = ask_user(AnswerForm::Line, &format!("{text}{}", styled(NOTE, &prompt)), cancel)?;
         match parse_answer(question, &answer) {
             Ok(answer) => return Ok(answer),
-            Err(why) => say(&format!("{why}\n")),
+            // With the prompt, because what is typed before the prompt does not count.
+            Err(why) => text = format!("{why}\n"),
         }
     }
 }
@@ -83,26 +81,12 @@ pub(super) fn approve(plan: &PlanReady, cancel: &Cancel) -> Result<String, ToolE
         text.push_str(&format!("  requests {}: {}\n", sanitize(tool), sanitize(prompt)));
     }
     text.push_str(&styled(NOTE, "Start with it? [y/N] "));
-    match line(&text, cancel)?.trim() {
+    match ask_user(AnswerForm::Line, &text, cancel)?.trim() {
         "y" | "Y" | "yes" => Ok("The user has approved the plan. Start with it.".to_owned()),
         "" | "n" | "N" | "no" => {
             Err(ToolError::denied("The user does not approve the plan. Ask what to change"))
         }
         words => Err(ToolError::denied(format!("The user does not approve the plan: {words}"))),
-    }
-}
-
-/// Asks for a line; EOF means that the user gave no answer.
-fn line(prompt: &str, cancel: &Cancel) -> Result<String, ToolError> {
-    if terminal_is_quiet() {
-        return quiet_answer(AnswerForm::Line, prompt, cancel);
-    }
-    let _shown = ShownQuestion::new(prompt);
-    let mut line = String::new();
-    match std::io::stdin().lock().read_line(&mut line) {
-        Ok(0) => Err(ToolError::new(ErrorKind::Interrupted, "The user at the terminal gave no answer")),
-        Ok(_) => Ok(line),
-        Err(error) => Err(ToolError::io("read the answer", &error)),
     }
 }
 

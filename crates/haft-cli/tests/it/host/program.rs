@@ -35,6 +35,7 @@ fn a_person_at_the_terminal_answers_by_number_by_several_or_in_their_own_words()
     terminal.sees("A number (1-2), or your own answer: ");
     terminal.types("7");
     terminal.sees("Choose a number from 1 to 2.");
+    terminal.sees("A number (1-2), or your own answer: ");
     terminal.types("2");
     terminal.sees("Numbers separated by commas (1-2), or your own answer: ");
     terminal.types("1,2");
