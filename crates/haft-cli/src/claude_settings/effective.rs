@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use haft_compat::settings::{DefaultMode, HookAction, Located, SettingsRule};
+use haft_compat::hooks::OnFailure;
+use haft_compat::settings::{DefaultMode, HookAction, HookHandler, Located, SettingsRule};
 use haft_policy::{Behavior, Mode, RuleText};
 use haft_tool::ToolError;
 
@@ -21,8 +22,16 @@ pub(crate) struct ClaudeRule {
     pub(crate) behavior: Behavior,
     pub(crate) rule: RuleText,
     pub(crate) origin: String,
-    /// Whether the administrator of the machine wrote it.
-    is_managed: bool,
+    /// Whose file it is in.
+    layer: SettingsLayer,
+}
+
+impl ClaudeRule {
+    /// Whether it takes a tool of Claude Code away as a whole.
+    fn is_about_client(&self) -> bool {
+        let text = &self.rule.text;
+        self.behavior != Behavior::Allow && !text.contains('(') && !text.starts_with("mcp__")
+    }
 }
 
 /// What of the files is in force.
@@ -93,8 +102,11 @@ impl Effective {
         }
         let allows_haft =
             |rule: &ClaudeRule| rule.behavior == Behavior::Allow && rule.rule.text.starts_with(HAFT_TOOLS);
-        if effective.rules.iter().any(allows_haft) {
+        if effective.rules.iter().any(|rule| rule.layer.is_own() && allows_haft(rule)) {
             effective.drop_rules_of_client();
+        } else if effective.rules.iter().any(allows_haft) {
+            // A project drops its own rules only.
+            effective.rules.retain(|rule| rule.layer.is_own() || !rule.is_about_client());
         }
         Ok(effective)
     }
@@ -102,12 +114,7 @@ impl Effective {
     /// Drops rules that take tools away as a whole. Where Claude Code uses Haft's tools over MCP, they are about its own tools, in whose
     /// place Haft's are; for Haft's it has rules with other names. Those of the administrator stay.
     pub(crate) fn drop_rules_of_client(&mut self) {
-        self.rules.retain(|ClaudeRule { behavior, rule, is_managed, .. }| {
-            *is_managed
-                || *behavior == Behavior::Allow
-                || rule.text.contains('(')
-                || rule.text.starts_with("mcp__")
-        });
+        self.rules.retain(|rule| rule.layer == SettingsLayer::Managed || !rule.is_about_client());
     }
 
     fn add_rules(&mut self, file: &ClaudeFile, widens: bool, workspace: &Path) {
@@ -200,12 +207,29 @@ pub(crate) fn project_content(files: &ClaudeFiles) -> Vec<String> {
                             format!("{:?}", std::iter::once(command).chain(words).collect::<Vec<_>>())
                         }
                     };
-                    content.push(format!("runs on {} ({matcher:?}): {what}", event.event.value.name()));
+                    let (event, options) = (event.event.value.name(), hook_options(&handler.value));
+                    content.push(format!("runs on {event} ({matcher:?}){options}: {what}"));
                 }
             }
         }
     }
     content
+}
+
+/// What changes when a hook runs, and what its result is worth.
+fn hook_options(handler: &HookHandler) -> String {
+    let HookHandler { timeout, condition, is_async, once, on_failure, .. } = handler;
+    let options = [
+        condition.as_ref().map(|condition| format!("if {:?}", condition.value)),
+        is_async.then(|| "in the background".to_owned()),
+        once.then(|| "once".to_owned()),
+        timeout.map(|timeout| format!("for at most {} s", timeout.as_secs_f32())),
+        on_failure.map(|on_failure| match on_failure {
+            OnFailure::Block => "a failure blocks".to_owned(),
+            OnFailure::Continue => "a failure is ignored".to_owned(),
+        }),
+    ];
+    options.into_iter().flatten().fold(String::new(), |all, option| all + ", " + &option)
 }
 
 fn is_set(flag: Option<&Located<bool>>) -> bool {
@@ -227,7 +251,7 @@ fn written(
             not_matches: words(&rule.value.does_not_match),
         },
         origin: format!("{}:{}", file.origin, rule.line),
-        is_managed: file.layer == SettingsLayer::Managed,
+        layer: file.layer,
     }
 }
 

@@ -67,6 +67,11 @@ pub(super) enum Command {
     /// Without a subcommand, serves over standard input and output, or over HTTP with --http. A call that needs approval asks
     /// the client's user if the client supports elicitation; otherwise it is denied with a message that says how to allow it.
     Mcp(Box<super::mcp::McpArgs>),
+    /// Serve a web page: watch agents, approve or deny their calls, look at what they changed, undo it.
+    ///
+    /// The page shows all sessions of this ledger, live, whichever program started them. It needs the token in the URL that is printed; nothing
+    /// is asked of other machines. The same server has the HTTP API of the page (docs/serve.md) and the proxies of Loom.
+    Serve(super::serve::WebServerArgs),
     /// Run a command in the sandbox: confined by the kernel, recorded, reversible.
     ///
     /// It may write the workspace and its own temporary files, read everything except secrets, and has no network unless you

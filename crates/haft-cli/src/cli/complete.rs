@@ -12,7 +12,7 @@ use haft_tool::{Definition, ToolError, Value, clip_chars};
 
 use super::args::{CompletionArgs, Haft};
 use super::exit::CliExit;
-use super::{CommandResult, log, screen};
+use super::{CommandResult, screen};
 use crate::config::{Config, DialectName, Project};
 
 /// Set by the script when the shell wants candidates.
@@ -141,7 +141,7 @@ fn calls() -> Vec<CompletionCandidate> {
         ledger()?.summaries(&query).ok()
     };
     let call = |receipt: &haft_tool::Receipt| {
-        candidate(&receipt.id.to_string(), &format!("{} {}", receipt.tool, log::about(receipt)))
+        candidate(&receipt.id.to_string(), &format!("{} {}", receipt.tool, haft_runtime::about(receipt)))
     };
     found().unwrap_or_default().iter().map(|summary| call(&summary.receipt)).collect()
 }

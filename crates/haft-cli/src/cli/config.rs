@@ -1,6 +1,5 @@
 //! `haft config`: shows and changes settings.
 
-use std::mem::ManuallyDrop;
 use std::path::Path;
 
 use haft_runtime::{CallOptions, CallResult, Runtime};
@@ -87,6 +86,27 @@ pub(super) fn remove(setup: &Setup, key: &str, values: &[String]) -> CommandResu
     Ok(report(&change(setup, key, &list_text(&list))?, None))
 }
 
+/// Adds an element to a list in the user's file, for a person who is elsewhere.
+pub(super) fn add_to_list(setup: &Setup, key: &str, value: &str) -> Result<(), ToolError> {
+    let mut list = setup.config.own_list(key)?;
+    if list.iter().any(|known| known == value) {
+        return Ok(());
+    }
+    list.push(value.to_owned());
+    stored(&change(setup, key, &list_text(&list))?, "").map(drop)
+}
+
+/// Removes an element from a list in the user's file, for a person who is elsewhere.
+pub(super) fn remove_from_list(setup: &Setup, key: &str, value: &str) -> Result<(), ToolError> {
+    let mut list = setup.config.own_list(key)?;
+    if !list.iter().any(|known| known == value) {
+        let why = format!("{key} in your file does not have {value:?}");
+        return Err(ToolError::new(ErrorKind::TargetNotFound, why));
+    }
+    list.retain(|known| known != value);
+    stored(&change(setup, key, &list_text(&list))?, "").map(drop)
+}
+
 fn shown(all: &[Setting]) -> String {
     let line = |setting: &Setting| {
         let value = if setting.value.is_null() { "-".to_owned() } else { setting.value.to_string() };
@@ -159,8 +179,7 @@ fn change(setup: &Setup, key: &str, value: &str) -> Result<CallResult, ToolError
     let choice = ToolSelection::new("claude", Some(&[TOOL.to_owned()]), &setup.config.values.tools)?;
     let builder = choice.into_builder(setup.builder_without_rules());
     let builder = builder.allow(format!("{TOOL}({key})"), "the command line");
-    // The process exits soon; the kernel frees everything faster.
-    Ok(configure(&ManuallyDrop::new(builder.build()?), key, value))
+    Ok(configure(&builder.build()?, key, value))
 }
 
 fn configure(runtime: &Runtime, key: &str, value: &str) -> CallResult {

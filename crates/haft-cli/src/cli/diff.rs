@@ -4,58 +4,13 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
-use haft_files::{hash, read_named};
-use haft_ledger::Ledger;
-use haft_tool::{Change, Node, Receipt};
+use haft_tool::{ChangeKind, Node, Receipt};
 use similar::{ChangeTag, TextDiff};
 
 use super::screen::{self, BAD, FAINT, GOOD, NAME, NOTE, styled};
 
-/// Files larger than this are not read to show a diff.
-pub(super) const MAX_DIFF_FILE_BYTES: u64 = 16 << 20;
 /// Larger files are compared by size only.
 const MAX_COMPARED_BYTES: usize = 1 << 20;
-
-/// What happened to a path.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum ChangeKind {
-    Created,
-    Modified,
-    Deleted,
-    Mode(u32, u32),
-    Moved(String),
-}
-
-impl ChangeKind {
-    pub(super) fn of(change: &Change) -> Self {
-        match &change.moved_to {
-            Some(to) => Self::Moved(to.display().to_string()),
-            None => Self::between(&change.before, &change.after),
-        }
-    }
-
-    pub(super) fn between(before: &Node, after: &Node) -> Self {
-        match (before, after) {
-            (Node::Absent, _) => Self::Created,
-            (_, Node::Absent) => Self::Deleted,
-            (Node::Dir(a), Node::Dir(b)) if a.mode != b.mode => Self::Mode(a.mode, b.mode),
-            (Node::File(a), Node::File(b)) if a.hash == b.hash && a.mode != b.mode => {
-                Self::Mode(a.mode, b.mode)
-            }
-            _ => Self::Modified,
-        }
-    }
-
-    pub(super) fn word(&self) -> &'static str {
-        match self {
-            Self::Created => "created",
-            Self::Modified => "modified",
-            Self::Deleted => "deleted",
-            Self::Mode(..) => "mode",
-            Self::Moved(_) => "moved",
-        }
-    }
-}
 
 /// One line for one path.
 pub(super) fn line(path: &Path, kind: &ChangeKind) -> String {
@@ -108,16 +63,6 @@ pub(super) fn change_lines(receipt: &Receipt, max: usize, indent: &str) -> Strin
         let _ = writeln!(text, "{indent}{}", styled(FAINT, &format!("and {more} more")));
     }
     text
-}
-
-/// The content of a file that a call found or left: from the ledger, or from the file if it is still the same.
-pub(super) fn content(ledger: &Ledger, path: &Path, node: &Node) -> Option<Vec<u8>> {
-    let file = node.as_file().filter(|file| file.size <= MAX_DIFF_FILE_BYTES)?;
-    if let Ok(bytes) = ledger.blob(&file.hash) {
-        return Some(bytes);
-    }
-    let bytes = read_named(path, MAX_DIFF_FILE_BYTES).ok()?;
-    (hash(&bytes) == file.hash).then_some(bytes)
 }
 
 /// How many lines were added and removed; `None` if the contents are not known or no text.

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use haft_ledger::{CumulativeChange, Ledger, ReceiptQuery, cumulative_changes};
-use haft_tool::{ErrorKind, Node, Receipt, ToolError, Value, json, lies_in};
+use haft_runtime::recorded_content;
+use haft_tool::{ChangeKind, ErrorKind, Node, Receipt, ToolError, Value, json, lies_in};
 
 use super::args::WorkspaceArgs;
-use super::diff::{ChangeKind, FileDiff, content, diff, line, line_counts};
+use super::diff::{FileDiff, diff, line, line_counts};
 use super::exit::CliExit;
 use super::local_time::point_in_time;
 use super::screen::{self, BAD, FAINT, GOOD, styled};
@@ -165,7 +166,10 @@ fn is_file(change: &CumulativeChange) -> bool {
 }
 
 fn contents(ledger: &Ledger, change: &CumulativeChange) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
-    (content(ledger, &change.path, &change.before), content(ledger, &change.path, &change.after))
+    (
+        recorded_content(ledger, &change.path, &change.before),
+        recorded_content(ledger, &change.path, &change.after),
+    )
 }
 
 fn as_json(ledger: &Ledger, change: &CumulativeChange) -> Value {

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use clap::Args;
 use haft_ledger::{Ledger, ReceiptFilter, ReceiptQuery, ReceiptSummary};
-use haft_tool::{Effect, Receipt, ReceiptState, ToolError, json};
+use haft_runtime::about;
+use haft_tool::{Receipt, ReceiptState, ToolError, json};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
@@ -281,35 +282,4 @@ pub(super) fn outcome(receipt: &Receipt, columns: usize) -> String {
         (other, _) => (NOTE, other.word().to_owned()),
     };
     styled(style, &format!("{word:<columns$}"))
-}
-
-/// The target of the call, in one line.
-pub(super) fn about(receipt: &Receipt) -> String {
-    let target = match receipt.effects.first() {
-        Some(Effect::Read { path } | Effect::Write { path }) => {
-            let short = path.strip_prefix(&receipt.workspace).unwrap_or(path);
-            if short.as_os_str().is_empty() { ".".to_owned() } else { short.display().to_string() }
-        }
-        Some(Effect::Run { command }) => command.replace('\n', " ⏎ "),
-        Some(Effect::Reach { host }) => host.clone(),
-        Some(Effect::Send { channel }) => channel.clone(),
-        Some(Effect::Spawn { agent }) => agent.clone(),
-        Some(Effect::Serve { server, .. }) => server.clone(),
-        Some(Effect::Configure { setting, .. }) => setting.clone(),
-        Some(Effect::Inspect { what }) => what.clone(),
-        Some(Effect::StopTask { task }) => task.clone(),
-        Some(Effect::Undo { .. } | Effect::Note { .. } | Effect::Ask | Effect::Unsandboxed) | None => {
-            String::new()
-        }
-    };
-    let undone = &receipt.undoes;
-    let what = receipt.input.get("pattern").and_then(|pattern| pattern.as_str());
-    match (what, undone.as_slice()) {
-        (Some(pattern), _) => format!("{pattern} in {target}"),
-        (None, []) => target,
-        (None, undone) => {
-            let partly = if receipt.undoes_partly { ", partly" } else { "" };
-            format!("of {}{partly}", undone.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
-        }
-    }
 }

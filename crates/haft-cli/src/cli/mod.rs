@@ -30,10 +30,12 @@ mod run;
 mod sample;
 mod sandbox;
 pub(crate) mod screen;
+mod serve;
 mod sessions;
 mod setup;
 mod show;
 mod status_line;
+mod telemetry;
 pub(crate) mod terminal;
 mod tools;
 mod tracing_log;
@@ -90,6 +92,7 @@ pub fn main() -> ExitCode {
         Command::Gateway(args) => gateway::run(*args),
         Command::Call(args) => call::run(*args),
         Command::Mcp(args) => mcp::run(*args),
+        Command::Serve(args) => serve::run(&args),
         Command::Sandbox(args) => Ok(sandbox::run(&args)),
         Command::Tools(args) => tools::run(&args),
         Command::Log(args) => log::run(&args),
@@ -110,6 +113,7 @@ pub fn main() -> ExitCode {
         Command::Man(args) => man::run(&args),
     };
     let exit = done.unwrap_or_else(|error| report_error(&error));
+    telemetry::end();
     let exit = match screen::output_error() {
         Some(error) if exit == CliExit::Done => {
             // A closed pipe needs no message: its reader wanted no more.

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 use haft_ledger::{Ledger, RunningCall};
+use haft_runtime::about;
 use haft_tool::{json, now_ms};
 
 use super::CommandResult;
 use super::args::WorkspaceArgs;
 use super::exit::CliExit;
 use super::local_time::local_time;
-use super::log::about;
 use super::screen::{self, FAINT, NAME, styled};
 use super::view::{ViewArgs, clip_columns, terminal_size, width};
 

@@ -223,7 +223,7 @@ fn leave_running(args: &args::SandboxArgs) -> CommandResult {
     // The same goes for a ledger that cannot be opened.
     Ledger::open(&home)?;
     let not_started = |error| ToolError::io("The command cannot be started in the background", &error);
-    let mut left = haft_sandbox::spawn_detached(arguments, &home.join(DETACHED)).map_err(not_started)?;
+    let mut left = haft_sandbox::spawn_detached(arguments, &[], &home.join(DETACHED)).map_err(not_started)?;
     if let Err(code) = left.wait_started().map_err(not_started)? {
         let said = read_named(&left.output, MAX_CAPTURED_BYTES as u64)?;
         screen::prompt(&screen::sanitize(&String::from_utf8_lossy(&said)));

@@ -124,8 +124,19 @@ fn is_unsafe(c: char) -> bool {
     reorders || c.is_control() && c != '\n' && c != '\t'
 }
 
+/// Whether warnings are no longer written.
+static SILENT: AtomicBool = AtomicBool::new(false);
+
+/// Writes no more warnings, for a process that reads the settings again and again.
+pub(super) fn silence_warnings() {
+    SILENT.store(true, Ordering::Relaxed);
+}
+
 /// Writes warnings to standard error, one line each.
 pub(crate) fn warnings(warnings: &[String]) {
+    if SILENT.load(Ordering::Relaxed) {
+        return;
+    }
     for warning in warnings {
         note(&format!("{}: {}", styled(NOTE, "note"), escape(warning)));
     }

@@ -15,8 +15,8 @@ use url::Url;
 
 use super::args::{DialectArgs, RuleArgs, ScopeArgs, ServerArgs, WorkspaceArgs};
 use super::screen::{self, NOTE, styled};
-use super::terminal;
 use super::trust::project_trust;
+use super::{telemetry, terminal};
 use crate::claude_settings::{ClaudeFiles, ClaudeRule, Effective, variable};
 use crate::config::{
     self, ByteSize, Config, DialectName, NetworkWords, Project, ReadScope, SandboxSection, user_file,
@@ -55,6 +55,10 @@ impl Setup {
         let files = ClaudeFiles::read(&setup.workspace, &flags.claude_settings(), &variable)?;
         setup.claude = Effective::of(&files, &setup.workspace, &project_trust(&setup.workspace)?)?;
         screen::warnings(&setup.claude.warnings);
+        if setup.claude.asks_nobody {
+            let host = CommandLine::new(&setup.config, &setup.workspace, terminal::is_interactive());
+            setup.host = Arc::new(host.asking_nobody());
+        }
         Ok(setup)
     }
 
@@ -87,6 +91,7 @@ impl Setup {
     /// A builder with the workspace and the host, for a command that must work where a rule is wrong.
     pub(super) fn builder_without_rules(&self) -> Builder {
         let builder = base_builder().workspace(&self.workspace).host(Arc::clone(&self.host) as _);
+        let builder = telemetry::add_to(builder, &self.config.values.otel);
         // Commands start where the user typed the call.
         match std::env::current_dir() {
             Ok(cwd) => builder.cwd(cwd),

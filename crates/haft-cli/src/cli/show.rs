@@ -4,9 +4,10 @@ use std::fmt::Write;
 
 use clap::Args;
 use haft_ledger::Ledger;
-use haft_tool::{ErrorKind, Receipt, ToolError, clip_chars, json, runs_on_build_line};
+use haft_runtime::recorded_content;
+use haft_tool::{ChangeKind, ErrorKind, Receipt, ToolError, clip_chars, json, runs_on_build_line};
 
-use super::diff::{ChangeKind, FileDiff, change_lines, content, diff, line, summary};
+use super::diff::{FileDiff, change_lines, diff, line, summary};
 use super::exit::CliExit;
 use super::local_time::local_time_with_offset;
 use super::screen::{self, BOLD, FAINT, NAME, styled};
@@ -107,8 +108,8 @@ pub(super) fn changes(ledger: &Ledger, receipt: &Receipt, all: bool, only_stat: 
             continue;
         }
         // A file whose content is not stored or is too large is shown by its size.
-        let before = content(ledger, &change.path, &change.before);
-        let after = content(ledger, &change.path, &change.after);
+        let before = recorded_content(ledger, &change.path, &change.before);
+        let after = recorded_content(ledger, &change.path, &change.after);
         text.push_str(&diff(&FileDiff {
             path: &change.path.display().to_string(),
             from: (&change.before, before.as_deref()),

@@ -6,10 +6,10 @@ use std::io::{BufRead, IsTerminal, Write};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use haft_runtime::{Asker, DenyAll, PermissionAnswer, Question};
+use haft_runtime::{Asker, DenyAll, NeverAsk, PermissionAnswer, Question};
 use haft_sandbox::{
     AnswerForm, TerminationSignal, ask_at_terminal, on_continue, on_termination_signal, terminal_is_quiet,
 };
@@ -99,7 +99,7 @@ impl Drop for ShownQuestion {
 pub(super) fn confirm(question: &str) -> bool {
     let prompt = format!("{} [y/N] ", styled(NOTE, question));
     if terminal_is_quiet() {
-        return quiet_answer(AnswerForm::Key("yn"), &prompt, &Cancel::new()).is_ok_and(|key| key == "y");
+        return ask_user(AnswerForm::Key("yn"), &prompt, &Cancel::new()).is_ok_and(|key| key == "y");
     }
     let _shown = ShownQuestion::new(&prompt);
     matches!(answer_line().as_str(), "y" | "yes")
@@ -120,7 +120,10 @@ pub(super) fn confirm_change(question: &str) -> bool {
 
 /// Asks the user at the terminal, or denies where there is no terminal. Rules that always hold go to the user's file.
 pub(super) fn asker(setup: &Setup) -> Arc<dyn Asker> {
-    if !is_interactive() || setup.claude.asks_nobody {
+    if setup.claude.asks_nobody {
+        return Arc::new(NeverAsk);
+    }
+    if !is_interactive() {
         return Arc::new(DenyAll);
     }
     let file = setup.config.path().map(|file| file.display().to_string());
@@ -141,19 +144,13 @@ impl Asker for TerminalAsker {
             None => format!("{} [y/N] ", styled(NOTE, &format!("{text} Run it?"))),
         };
         let by = "the user at the terminal".to_owned();
-        let answer = if terminal_is_quiet() {
-            let keys = match (&question.rule, &self.file) {
-                (Some(_), Some(_)) => "ynsa",
-                (Some(_), None) => "yns",
-                (None, _) => "yn",
-            };
-            quiet_answer(AnswerForm::Key(keys), &prompt, cancel)
-        } else {
-            read_terminal(cancel, move || {
-                let _shown = ShownQuestion::new(&prompt);
-                Ok(answer_line())
-            })
+        let form = match (&question.rule, &self.file) {
+            _ if !terminal_is_quiet() => AnswerForm::Line,
+            (Some(_), Some(_)) => AnswerForm::Key("ynsa"),
+            (Some(_), None) => AnswerForm::Key("yns"),
+            (None, _) => AnswerForm::Key("yn"),
         };
+        let answer = ask_user(form, &prompt, cancel).map(|answer| answer.trim().to_ascii_lowercase());
         match (answer.as_deref(), question.rule.clone()) {
             (Ok("y" | "yes"), _) => PermissionAnswer::Allow { by },
             (Ok("s" | "session"), Some(rule)) => PermissionAnswer::AllowRule { by, rule },
@@ -170,6 +167,15 @@ impl Asker for TerminalAsker {
             _ => PermissionAnswer::Deny { why: "The user at the terminal said no".to_owned() },
         }
     }
+
+    fn answered_elsewhere(&self, by: &str, did: &str) {
+        note_answer(by, did);
+    }
+}
+
+/// Says who has answered a question that was asked here, and what they did.
+pub(crate) fn note_answer(by: &str, did: &str) {
+    screen::note(&format!("{} {}", screen::escape(by), screen::escape(did)));
 }
 
 /// The question with the choices that store a rule.
@@ -188,8 +194,8 @@ fn answer_line() -> String {
     if is_whole { line.trim().to_ascii_lowercase() } else { String::new() }
 }
 
-/// Asks at a terminal that is quiet, as in an interactive session. What was typed before does not count.
-pub(crate) fn quiet_answer(form: AnswerForm<'_>, prompt: &str, cancel: &Cancel) -> Result<String, ToolError> {
+/// Asks the user at the terminal; returns soon after `cancel` fires. What was typed before does not count.
+pub(crate) fn ask_user(form: AnswerForm<'_>, prompt: &str, cancel: &Cancel) -> Result<String, ToolError> {
     let _open = OpenQuestion::new();
     let shown = RefCell::new(None);
     let answer = ask_at_terminal(form, || *shown.borrow_mut() = Some(ShownQuestion::new(prompt)), cancel);
@@ -201,21 +207,6 @@ pub(crate) fn quiet_answer(form: AnswerForm<'_>, prompt: &str, cancel: &Cancel) 
         _ => {}
     }
     answer.ok_or_else(|| ToolError::new(ErrorKind::Interrupted, "The user at the terminal gave no answer"))
-}
-
-/// Reads the terminal on a thread of its own, because a blocked read cannot be cancelled.
-pub(crate) fn read_terminal<T: Send + 'static>(
-    cancel: &Cancel,
-    read: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
-) -> Result<T, ToolError> {
-    let (answered, answer) = mpsc::channel();
-    let cancelled = answered.clone();
-    let _listener = cancel.on_cancel(move || {
-        let why = "cancelled while the user was being asked";
-        let _ = cancelled.send(Err(ToolError::new(ErrorKind::Interrupted, why)));
-    });
-    std::thread::spawn(move || answered.send(read()));
-    answer.recv().unwrap_or_else(|_| Err(ToolError::internal("the terminal could not be read")))
 }
 
 /// Runs `work` to its end. The first Ctrl-C (or TERM, HUP) cancels, the second exits at once.

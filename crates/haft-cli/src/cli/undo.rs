@@ -215,6 +215,9 @@ fn apply(
                 id = result.receipt.id
             );
             screen::note(&styled(GOOD, &said));
+            if let Some(why) = result.receipt.reversible.why() {
+                screen::note(&format!("{}: {why}", styled(NOTE, "note")));
+            }
             Ok(CliExit::Done)
         }
         Some(kind) => {

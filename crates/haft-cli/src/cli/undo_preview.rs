@@ -7,10 +7,10 @@ use std::path::Path;
 use haft_files::read_named;
 use haft_ledger::Ledger;
 use haft_ledger::undo::UndoConflict;
-use haft_runtime::{Runtime, UndoPreview};
-use haft_tool::{Change, Node, ToolError};
+use haft_runtime::{MAX_DIFF_FILE_BYTES, Runtime, UndoPreview};
+use haft_tool::{Change, ChangeKind, Node, ToolError};
 
-use super::diff::{ChangeKind, FileDiff, MAX_DIFF_FILE_BYTES, diff, line, summary};
+use super::diff::{FileDiff, diff, line, summary};
 use super::screen::{self, BAD, FAINT, NAME, NOTE, styled};
 use super::show::{MAX_DIFF_FILES, MAX_LISTED_FILES};
 

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use haft_bus::ChannelSettings;
 use haft_policy::{Mode, Preset, RuleText};
+use haft_telemetry::OtelSection;
 use haft_tool::close_names;
 use haft_tools::{Settings, dialects};
 use serde::{Deserialize, Serialize};
@@ -14,6 +15,7 @@ use super::agents_section::AgentsSection;
 use super::ledger_section::LedgerSection;
 use super::model_section::ModelSection;
 use super::network_section::{NetworkSection, NetworkWords, ProjectSection};
+use super::proxy_section::ProxySection;
 use super::sandbox_section::SandboxSection;
 
 /// All settings.
@@ -41,12 +43,16 @@ pub(crate) struct Sections {
     pub model: ModelSection,
     /// Its subagents.
     pub agents: AgentsSection,
+    /// What `haft serve` offers to clients without keys.
+    pub proxy: ProxySection,
     /// Rules for calls.
     pub permissions: Permissions,
     /// Settings of the tools.
     pub tools: Settings,
     /// What the ledger keeps.
     pub ledger: LedgerSection,
+    /// Where telemetry is sent.
+    pub otel: OtelSection,
     /// The channels for messages, by name.
     pub channels: BTreeMap<String, ChannelSettings>,
 }

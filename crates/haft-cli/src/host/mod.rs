@@ -5,20 +5,19 @@ mod question;
 mod reach;
 mod terminal;
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Mutex;
 
 use haft_bus::{ChannelSettings, Undelivered};
-use haft_sandbox::{AnswerForm, ask_at_terminal, terminal_is_quiet};
+use haft_sandbox::{AnswerForm, terminal_is_quiet};
 use haft_tool::{
-    Cancel, Configuration, Host, HostAnswer, HostRequest, Message, NoHost, PlanReady, ToolError,
+    Audience, Cancel, Configuration, Host, HostAnswer, HostRequest, Message, NoHost, PlanReady, ToolError,
     UserQuestion, Value, lock,
 };
 
 use crate::cli::screen::{self, BOLD, NAME, NOTE, styled};
-use crate::cli::terminal::{OpenQuestion, ShownQuestion, read_terminal};
+use crate::cli::terminal::{ask_user, note_answer};
 use crate::config::{Config, LiveSettings};
 use bus::Channels;
 pub(crate) use question::question_text;
@@ -30,6 +29,8 @@ pub(crate) struct CommandLine {
     project: ProjectSettings,
     /// Whether a user can be asked at the terminal.
     is_interactive: bool,
+    /// Whether the user does not want to be asked for permission, not even on a page.
+    asks_nobody: bool,
     channels: Channels,
     /// Warnings about servers that were shown already.
     shown: Mutex<BTreeSet<String>>,
@@ -43,9 +44,16 @@ impl CommandLine {
             settings,
             project: ProjectSettings::new(workspace, config.path()),
             is_interactive,
+            asks_nobody: false,
             channels: Channels::new(config.values.channels.clone()),
             shown: Mutex::default(),
         }
+    }
+
+    /// The host, where the user does not want to be asked for permission.
+    #[must_use]
+    pub(crate) fn asking_nobody(self) -> Self {
+        Self { asks_nobody: true, ..self }
     }
 
     /// A host with only the path of the settings, so that they are protected and can be restored.
@@ -53,7 +61,14 @@ impl CommandLine {
         let settings = path.map(|path| LiveSettings::new(path.to_owned(), workspace.to_owned()));
         let channels = Channels::new(BTreeMap::<String, ChannelSettings>::new());
         let project = ProjectSettings::new(workspace, path);
-        Self { settings, project, is_interactive: false, channels, shown: Mutex::default() }
+        Self {
+            settings,
+            project,
+            is_interactive: false,
+            asks_nobody: false,
+            channels,
+            shown: Mutex::default(),
+        }
     }
 
     /// Where the answers about hosts are kept.
@@ -68,42 +83,36 @@ impl CommandLine {
 }
 
 impl Host for CommandLine {
+    fn audience(&self) -> Audience {
+        match (self.asks_nobody, self.is_interactive) {
+            (true, _) => Audience::NoOne,
+            (false, true) => Audience::Person,
+            (false, false) => Audience::PagesOnly,
+        }
+    }
+
     fn ask(&self, questions: &[UserQuestion], cancel: &Cancel) -> Result<Vec<Vec<String>>, ToolError> {
         if !self.is_interactive {
             return NoHost.ask(questions, cancel);
         }
-        let (questions, cancelled) = (questions.to_vec(), cancel.clone());
-        read_terminal(cancel, move || terminal::ask(&questions, &cancelled))
+        terminal::ask(questions, cancel)
     }
 
     fn may_reach(&self, request: &HostRequest, cancel: &Cancel) -> Option<HostAnswer> {
-        if !self.is_interactive {
+        if !self.is_interactive || self.asks_nobody {
             return None;
         }
         let choices = self.project.choices();
         let letters: Vec<String> = choices.iter().map(|choice| choice.letter.to_string()).collect();
-        let shown = RefCell::new(None);
-        let prompt = || {
-            let mut text = format!("\n{}\n", styled(BOLD, &reach_question(request)));
-            for choice in &choices {
-                let letter = styled(NAME, &choice.letter.to_string());
-                text.push_str(&format!("  {letter}  {} ({})\n", choice.name, choice.means));
-            }
-            text.push_str(&styled(NOTE, &format!("Allow it? [{}] ", letters.join("/"))));
-            *shown.borrow_mut() = Some(ShownQuestion::new(&text));
-        };
-        let answer = {
-            let _open = OpenQuestion::new();
-            let keys = letters.concat();
-            let is_key = terminal_is_quiet();
-            let form = if is_key { AnswerForm::Key(&keys) } else { AnswerForm::Line };
-            let answer = ask_at_terminal(form, prompt, cancel);
-            // Only a line that the user ended has moved the cursor down.
-            if shown.take().is_some() && (is_key || answer.is_none()) {
-                screen::prompt(&format!("{}\n", answer.as_deref().unwrap_or_default()));
-            }
-            self.project.answer(&answer?)
-        };
+        let mut text = format!("\n{}\n", styled(BOLD, &reach_question(request)));
+        for choice in &choices {
+            let letter = styled(NAME, &choice.letter.to_string());
+            text.push_str(&format!("  {letter}  {} ({})\n", choice.name, choice.means));
+        }
+        text.push_str(&styled(NOTE, &format!("Allow it? [{}] ", letters.join("/"))));
+        let keys = letters.concat();
+        let form = if terminal_is_quiet() { AnswerForm::Key(&keys) } else { AnswerForm::Line };
+        let answer = self.project.answer(&ask_user(form, &text, cancel).ok()?);
         if answer == HostAnswer::Project {
             match self.project.remember(request) {
                 Ok(done) => screen::note(&screen::sanitize(&done)),
@@ -117,8 +126,13 @@ impl Host for CommandLine {
         if !self.is_interactive {
             return NoHost.plan_ready(plan, cancel);
         }
-        let (plan, cancelled) = (plan.clone(), cancel.clone());
-        read_terminal(cancel, move || terminal::approve(&plan, &cancelled))
+        terminal::approve(plan, cancel)
+    }
+
+    fn answered_elsewhere(&self, by: &str, did: &str) {
+        if self.is_interactive {
+            note_answer(by, did);
+        }
     }
 
     fn send(&self, message: &Message) -> Result<(), ToolError> {

@@ -57,7 +57,12 @@ impl RemoteTool {
             let fraction = fraction.map(|fraction| fraction.clamp(0.0, 1.0) as f32);
             world.progress(Progress { fraction, message: progress.message.clone(), ..Progress::default() });
         };
-        let options = ToolCallOptions { progress: &progress, ..ToolCallOptions::new(world.cancelled()) };
+        let trace = world.trace().and_then(|trace| trace.passed_on);
+        let options = ToolCallOptions {
+            progress: &progress,
+            trace: trace.as_ref(),
+            ..ToolCallOptions::new(world.cancelled())
+        };
         let result = client.call_tool(&self.tool.name, arguments, &options);
         result.map(|result| output(result, MAX_RESULT_CHARS)).map_err(|error| {
             if matches!(error.kind, McpError::Disconnected | McpError::Unreachable | McpError::Closed) {

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use haft_runtime::{Asker, DenyAll, PermissionAnswer, Question, how_to_allow};
-use haft_tool::{Cancel, Host, HostAnswer, HostRequest, NoHost, PlanReady, ToolError, UserQuestion};
+use haft_tool::{
+    Audience, Cancel, Host, HostAnswer, HostRequest, NoHost, PlanReady, ToolError, UserQuestion,
+};
 use serde_json::{Map, Value, json};
 
 use haft_mcp::serve::{ClientRequest, ClientRequestError, RequestContext};
@@ -28,6 +30,7 @@ impl Asker for ClientAsker {
                 "properties": {"run": {"type": "boolean", "title": "Run it", "default": false}},
                 "required": ["run"],
             }),
+            cancel,
         );
         match answer {
             Ok(Some(content)) if content.get("run").and_then(Value::as_bool) == Some(true) => {
@@ -44,6 +47,10 @@ impl Asker for ClientAsker {
             }
         }
     }
+
+    fn audience(&self) -> Audience {
+        if elicits(&self.0) { Audience::Person } else { Audience::PagesOnly }
+    }
 }
 
 /// Answers tools through the client; `host` does what the client cannot.
@@ -58,13 +65,17 @@ impl Host for ClientHost {
         Some(self.host.as_ref())
     }
 
+    fn audience(&self) -> Audience {
+        if elicits(&self.context) { Audience::Person } else { self.host.audience() }
+    }
+
     fn ask(&self, questions: &[UserQuestion], cancel: &Cancel) -> Result<Vec<Vec<String>>, ToolError> {
         if !elicits(&self.context) {
             return NoHost.ask(questions, cancel);
         }
         let words: Vec<&str> = questions.iter().map(|question| question.question.as_str()).collect();
         let schema = questions_schema(questions, self.context.version());
-        let content = form(&self.context, "questions", &words.join("\n"), &schema);
+        let content = form(&self.context, "questions", &words.join("\n"), &schema, cancel);
         let content = content.map_err(|why| ToolError::failed(unanswered(&why)))?;
         let content = content.ok_or_else(|| {
             ToolError::denied(
@@ -74,7 +85,7 @@ impl Host for ClientHost {
         Ok((0..questions.len()).map(|at| chosen(content.get(&field(at)))).collect())
     }
 
-    fn may_reach(&self, request: &HostRequest, _cancel: &Cancel) -> Option<HostAnswer> {
+    fn may_reach(&self, request: &HostRequest, cancel: &Cancel) -> Option<HostAnswer> {
         if !elicits(&self.context) {
             return None;
         }
@@ -90,7 +101,8 @@ impl Host for ClientHost {
             "required": ["allow"],
         });
         let message = format!("{} Allow it?", reach_question(request));
-        let content = form(&self.context, &format!("reach {}", request.entry), &message, &schema).ok()??;
+        let content =
+            form(&self.context, &format!("reach {}", request.entry), &message, &schema, cancel).ok()??;
         let answer = self.project.answer(content.get("allow").and_then(Value::as_str).unwrap_or_default());
         if answer == HostAnswer::Project {
             let (level, facts) = match self.project.remember(request) {
@@ -112,7 +124,7 @@ impl Host for ClientHost {
             "properties": {"go": {"type": "boolean", "title": "Go on with this plan", "default": false}},
             "required": ["go"],
         });
-        match form(&self.context, "plan", words, &schema) {
+        match form(&self.context, "plan", words, &schema, cancel) {
             Ok(Some(content)) if content.get("go").and_then(Value::as_bool) == Some(true) => {
                 Ok("The user has approved the plan".to_owned())
             }
@@ -140,13 +152,14 @@ fn form(
     key: &str,
     message: &str,
     schema: &Value,
+    cancel: &Cancel,
 ) -> Result<Option<Map<String, Value>>, ClientRequestError> {
     let mut params = json!({"message": message, "requestedSchema": schema});
     if context.version() >= ProtocolVersion::V2025_11_25 {
         params["mode"] = json!("form");
     }
     let ask = ClientRequest { key: key.to_owned(), method: "elicitation/create", params };
-    let answer = context.request_client(&[ask])?.pop().unwrap_or_default();
+    let answer = context.request_client_until(&[ask], cancel)?.pop().unwrap_or_default();
     let accepted = answer.get("action").and_then(Value::as_str) == Some("accept");
     let content = || answer.get("content").and_then(Value::as_object).cloned().unwrap_or_default();
     Ok(accepted.then(content))

@@ -77,6 +77,7 @@ impl RuntimeService {
     fn options(context: &Arc<RequestContext>, host: &Arc<CommandLine>) -> CallOptions {
         CallOptions {
             cancel: context.cancel().clone(),
+            trace_parent: context.trace().cloned(),
             asker: Some(Arc::new(elicitation::ClientAsker(Arc::clone(context)))),
             host: Some(Arc::new(elicitation::ClientHost {
                 context: Arc::clone(context),

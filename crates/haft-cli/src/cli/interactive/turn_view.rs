@@ -7,9 +7,10 @@ use std::time::Instant;
 use haft_agent::{LoopEvent, RunObserver};
 use haft_ledger::Ledger;
 use haft_model::{CallArguments, ModelEvent, ToolCall, ToolResult};
+use haft_runtime::recorded_content;
 use haft_tool::{EffectKind, Progress, Receipt, Value, clip_chars};
 
-use super::super::diff::{FileDiff, change_lines, content, diff};
+use super::super::diff::{FileDiff, change_lines, diff};
 use super::super::screen::{self, BAD, FAINT, GOOD, NAME, NOTE, styled};
 use super::super::view::clip_columns;
 use super::live::{LiveCall, LiveScreen, columns};
@@ -238,8 +239,8 @@ fn shown_changes(ledger: &Ledger, made: &Receipt) -> String {
     let mut text = String::new();
     for change in files {
         let path = change.path.strip_prefix(&made.workspace).unwrap_or(&change.path);
-        let before = content(ledger, &change.path, &change.before);
-        let after = content(ledger, &change.path, &change.after);
+        let before = recorded_content(ledger, &change.path, &change.before);
+        let after = recorded_content(ledger, &change.path, &change.after);
         text.push_str(&diff(&FileDiff {
             path: &path.display().to_string(),
             from: (&change.before, before.as_deref()),

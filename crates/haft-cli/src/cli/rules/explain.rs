@@ -3,9 +3,8 @@
 use std::ffi::OsString;
 
 use clap::Args;
-use haft_policy::preset_of_host;
-use haft_runtime::{CallExplanation, Runtime};
-use haft_tool::{Call, Effect, ToolError, Verdict, json};
+use haft_runtime::{CallExplanation, Runtime, effect_line};
+use haft_tool::{Call, ToolError, Verdict, json};
 
 use super::super::CommandResult;
 use super::super::arguments::{ArgumentTypes, TypedArguments, from_words};
@@ -35,7 +34,7 @@ pub(super) fn run(runtime: &Runtime, args: &ExplainArgs) -> CommandResult {
         let all = json!({
             "tool": tool,
             "effects": effects,
-            "verdict": verdict_word(decision.verdict),
+            "verdict": decision.verdict.word(),
             "reason": decision.reason,
             "rule": decision.rule,
             "would_allow": sufficient_rule,
@@ -48,7 +47,7 @@ pub(super) fn run(runtime: &Runtime, args: &ExplainArgs) -> CommandResult {
         Verdict::Ask => NOTE,
         Verdict::Deny => BAD,
     };
-    let mut text = format!("{} {}\n", styled(style, verdict_word(decision.verdict)), styled(NAME, tool));
+    let mut text = format!("{} {}\n", styled(style, decision.verdict.word()), styled(NAME, tool));
     text.push_str(&format!("  because {}\n", escape(&decision.reason)));
     if let Some(rule) = &decision.rule {
         text.push_str(&format!("  rule {}\n", escape(rule)));
@@ -76,14 +75,6 @@ fn call(runtime: &Runtime, args: &ExplainArgs) -> Result<Call, ToolError> {
     Ok(Call::new("explained", &args.call, arguments))
 }
 
-pub(super) const fn verdict_word(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Allow => "allow",
-        Verdict::Ask => "ask",
-        Verdict::Deny => "deny",
-    }
-}
-
 /// What would change the decision.
 fn remedy(explanation: &CallExplanation) -> String {
     match (explanation.decision.verdict, &explanation.decision.rule, &explanation.sufficient_rule) {
@@ -93,28 +84,5 @@ fn remedy(explanation: &CallExplanation) -> String {
             format!("no allowing rule overrides that; change the rule {rule}")
         }
         (_, None, None) => "no rule can allow it in this mode".to_owned(),
-    }
-}
-
-/// An effect on one line.
-fn effect_line(effect: &Effect) -> String {
-    match effect {
-        Effect::Read { path } => format!("reads {}", path.display()),
-        Effect::Write { path } => format!("writes {}", path.display()),
-        Effect::Run { command } => format!("runs {command}"),
-        Effect::Reach { host } => match preset_of_host(host) {
-            Some(preset) => format!("reaches {host} (network preset {preset})"),
-            None => format!("reaches {host}"),
-        },
-        Effect::Inspect { what } => format!("reads {what}"),
-        Effect::Send { channel } => format!("sends a message by {channel}"),
-        Effect::Spawn { agent } => format!("starts the agent {agent}"),
-        Effect::Serve { server, .. } => format!("calls the server {server}"),
-        Effect::Ask => "asks the user".to_owned(),
-        Effect::Note { name } => format!("stores {name} in the session"),
-        Effect::StopTask { task } => format!("ends the task {task}"),
-        Effect::Configure { setting, .. } => format!("changes the setting {setting}"),
-        Effect::Undo { call, .. } => format!("undoes call {call}"),
-        Effect::Unsandboxed => "runs without the sandbox".to_owned(),
     }
 }

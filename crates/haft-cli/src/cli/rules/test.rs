@@ -10,7 +10,6 @@ use haft_tool::{Call, ToolError};
 use super::super::CommandResult;
 use super::super::exit::CliExit;
 use super::super::screen::{self, BAD, GOOD, escape, styled};
-use super::explain::verdict_word;
 use super::{RulesSetup, shorthand};
 
 /// Largest file of cases.
@@ -35,7 +34,7 @@ pub(super) fn run(runtime: &Runtime, args: &RuleTestArgs) -> CommandResult {
         let (expected, call) = case(line, runtime)
             .map_err(|error| ToolError::new(error.kind, format!("line {number}: {}", error.message)))?;
         let decision = runtime.explain(&call)?.decision;
-        let found = verdict_word(decision.verdict);
+        let found = decision.verdict.word();
         if found == expected {
             passed += 1;
             continue;

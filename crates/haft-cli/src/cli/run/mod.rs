@@ -28,7 +28,8 @@ pub(super) use for_session::RunListing;
 pub(super) use prepare::PreparedRun;
 pub(super) use progress::ProgressLines;
 use progress::usage_line;
-pub(super) use stream::CLAUDE_VERSION;
+pub(super) use provider::default_model;
+pub(super) use stream::{CLAUDE_VERSION, new_uuid};
 
 use super::exit::CliExit;
 use super::screen::{self, FAINT, styled};

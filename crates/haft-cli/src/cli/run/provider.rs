@@ -27,6 +27,11 @@ const DEFAULT_MODELS: &[(&str, &str, &str)] = &[
     ("gemini", "gemini-4-argon", "gemini-3.5-flash-lite"),
 ];
 
+/// The model of a provider that answers unless another is named, if the provider has no server to ask.
+pub(in crate::cli) fn default_model(provider: &str) -> Option<&'static str> {
+    DEFAULT_MODELS.iter().find(|(name, _, _)| *name == provider).map(|(_, model, _)| *model)
+}
+
 /// The model that answers.
 pub(super) struct ChosenModel {
     pub(super) model: Arc<dyn Model>,

@@ -13,10 +13,12 @@ use sha2::{Digest as _, Sha256};
 use super::super::CommandResult;
 use super::super::exit::CliExit;
 use super::super::screen::{self, FAINT, styled};
+use super::super::telemetry;
 use super::super::view::ViewArgs;
 use super::foreign::is_uuid;
 use super::formats::{html, json_document, json_lines, markdown};
 use super::source::SourceArgs;
+use crate::config::Config;
 
 // No doc comment, because clap would show it instead of the command's own help.
 #[derive(Debug, Args)]
@@ -31,7 +33,8 @@ pub(super) struct SessionShowArgs {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  haft sessions export > run.md\n  haft sessions export --format html -o run.html\n  \
-                        haft sessions export --from claude --format json\n  haft sessions export --format claude -o .\n\n\
+                        haft sessions export --from claude --format json\n  haft sessions export --format claude -o .\n  \
+                        haft sessions export --format otlp -o spans.jsonl\n\n\
                         `claude --resume` looks for its transcripts in ~/.claude/projects/DIRECTORY/ID.jsonl; where the file has to be is said \
                         on standard error."
 )]
@@ -41,6 +44,9 @@ pub(super) struct ExportArgs {
     /// Form of the output.
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "markdown")]
     format: ExportFormat,
+    /// Send the session's spans, and those of its subagents, to the OpenTelemetry collector of the settings.
+    #[arg(long, conflicts_with_all = ["format", "output", "from"])]
+    otel: bool,
     /// Write to this file, or to a file in this directory, instead of standard output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -58,6 +64,8 @@ enum ExportFormat {
     Html,
     /// A transcript with which `claude --resume` goes on.
     Claude,
+    /// OpenTelemetry spans, as a collector reads them from files: one JSON object per line.
+    Otlp,
 }
 
 impl ExportFormat {
@@ -66,7 +74,7 @@ impl ExportFormat {
             Self::Markdown => "md",
             Self::Json => "json",
             Self::Html => "html",
-            Self::Jsonl | Self::Claude => "jsonl",
+            Self::Jsonl | Self::Claude | Self::Otlp => "jsonl",
         }
     }
 }
@@ -80,17 +88,50 @@ pub(super) fn show(args: &SessionShowArgs) -> CommandResult {
 }
 
 pub(super) fn run(args: &ExportArgs) -> CommandResult {
-    let transcript = args.source.transcript()?;
+    if args.otel {
+        return send(args);
+    }
+    let transcript = || args.source.transcript().inspect(note_omissions);
     let (text, name) = match args.format {
-        ExportFormat::Jsonl => (json_lines(&transcript)?, transcript.session.clone()),
-        ExportFormat::Json => (json_document(&transcript)?, transcript.session.clone()),
-        ExportFormat::Markdown => (markdown::render(&transcript), transcript.session.clone()),
-        ExportFormat::Html => (html::render(&transcript), transcript.session.clone()),
-        ExportFormat::Claude => claude(&transcript)?,
+        ExportFormat::Jsonl => named(&transcript()?, json_lines)?,
+        ExportFormat::Json => named(&transcript()?, json_document)?,
+        ExportFormat::Markdown => named(&transcript()?, |transcript| Ok(markdown::render(transcript)))?,
+        ExportFormat::Html => named(&transcript()?, |transcript| Ok(html::render(transcript)))?,
+        ExportFormat::Claude => claude(&transcript()?)?,
+        ExportFormat::Otlp => otlp(args)?,
     };
-    note_omissions(&transcript);
+    write(args, &text, &name)
+}
+
+/// The session in a form, with its id.
+fn named(
+    transcript: &Transcript,
+    render: impl FnOnce(&Transcript) -> Result<String, ToolError>,
+) -> Result<(String, String), ToolError> {
+    Ok((render(transcript)?, transcript.session.clone()))
+}
+
+/// The spans of the session, with its id.
+fn otlp(args: &ExportArgs) -> Result<(String, String), ToolError> {
+    let (ledger, session) = args.source.ledger_session()?;
+    let section = Config::load(&session.workspace)?.values.otel;
+    let lines = telemetry::session_lines(&ledger, &session, &section)?;
+    Ok((lines, session.id))
+}
+
+/// Sends the spans of the session.
+fn send(args: &ExportArgs) -> CommandResult {
+    let (ledger, session) = args.source.ledger_session()?;
+    let section = Config::load(&session.workspace)?.values.otel;
+    let count = telemetry::send_session(&ledger, &session, &section)?;
+    screen::note(&styled(FAINT, &format!("sent {}", screen::count(count, "span"))));
+    Ok(CliExit::Done)
+}
+
+/// Writes the session to where the arguments say.
+fn write(args: &ExportArgs, text: &str, name: &str) -> CommandResult {
     let Some(output) = &args.output else {
-        screen::result(&text);
+        screen::result(text);
         return Ok(CliExit::Done);
     };
     let path = match is_directory(output) {

@@ -47,6 +47,17 @@ impl SourceArgs {
     }
 
     fn own(&self) -> Result<Transcript, ToolError> {
+        let (ledger, session) = self.ledger_session()?;
+        ledger_transcript::read(&ledger, &session)
+    }
+
+    /// The session in the ledger.
+    pub(super) fn ledger_session(&self) -> Result<(Ledger, SessionInfo), ToolError> {
+        if self.from.is_some() {
+            return Err(ToolError::invalid_arguments(
+                "--from: the transcripts of other agents have no spans. Leave it out, or use another format",
+            ));
+        }
         let ledger = Ledger::open(Ledger::home_from_env()?)?;
         let folder = self.workspace.folder()?;
         let folder = real_named(&folder).unwrap_or(folder);
@@ -54,7 +65,7 @@ impl SourceArgs {
             Some(name) => ledger.session_in(name.trim(), &folder)?,
             None => newest(&ledger, &folder)?.ok_or_else(|| none_in(&folder.display().to_string()))?,
         };
-        ledger_transcript::read(&ledger, &session)
+        Ok((ledger, session))
     }
 }
 

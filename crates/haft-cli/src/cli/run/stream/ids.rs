@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use haft_tool::now_ms;
 
 /// A random UUID (version 4).
-pub(super) fn new_uuid() -> String {
+pub(in crate::cli) fn new_uuid() -> String {
     let mut bytes = [0_u8; 16];
     if getrandom::fill(&mut bytes).is_err() {
         // Unique within the process is enough for a message.

@@ -45,6 +45,7 @@ use asker::ProgramAsker;
 use control::{ControlContext, ModelChooser, NewModel};
 use drive::{DrivenRun, TurnInput};
 pub(super) use host_parts::RunHostParts;
+pub(in crate::cli) use ids::new_uuid;
 use init::SessionFacts;
 pub(in crate::cli) use messages::CLAUDE_VERSION;
 use session::HostSession;
@@ -189,14 +190,14 @@ fn apply_initialize(args: &mut RunArgs, request: &InitializeRequest) {
 fn new_session_name(args: &RunArgs, earlier: Option<&EarlierRun>) -> Result<Option<String>, ToolError> {
     if let Some(given) = &args.stream.session_id {
         if !ids::is_uuid(given) {
-            let why = format!("--session-id {given}: it is not a UUID, such as {}", ids::new_uuid());
+            let why = format!("--session-id {given}: it is not a UUID, such as {}", new_uuid());
             return Err(ToolError::invalid_arguments(why));
         }
         return Ok(Some(given.to_ascii_lowercase()));
     }
     let is_new = earlier.is_none() || args.fork_session;
     let is_streamed = args.output_format == RunOutputFormat::StreamJson;
-    Ok((is_new && is_streamed).then(ids::new_uuid))
+    Ok((is_new && is_streamed).then(new_uuid))
 }
 
 impl DrivenRun {

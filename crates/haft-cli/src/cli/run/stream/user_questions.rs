@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use haft_compat::stream::PermissionReply;
 use haft_tool::{
-    Cancel, ErrorKind, Host, HostAnswer, HostRequest, PlanReady, ToolError, UserQuestion, Value, json,
+    Audience, Cancel, ErrorKind, Host, HostAnswer, HostRequest, PlanReady, ToolError, UserQuestion, Value,
+    json,
 };
 
 use super::host_link::{NoReply, QuestionLimits};
@@ -67,6 +68,10 @@ impl ProgramHost {
 impl Host for ProgramHost {
     fn fallback(&self) -> Option<&dyn Host> {
         Some(self.base.as_ref())
+    }
+
+    fn audience(&self) -> Audience {
+        if self.answers { Audience::Person } else { self.base.audience() }
     }
 
     fn ask(&self, questions: &[UserQuestion], cancel: &Cancel) -> Result<Vec<Vec<String>>, ToolError> {
