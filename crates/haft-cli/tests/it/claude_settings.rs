@@ -308,6 +308,20 @@ fn a_hook_opens_no_path_guard_or_secret_and_its_script_is_changed_only_after_a_q
 }
 
 #[test]
+fn a_trusted_project_does_not_drop_rules_of_the_user() {
+    let cli = with_user_settings(&json!({"permissions": {"deny": ["Bash"]}}));
+    project_settings(
+        &cli,
+        "settings.json",
+        &json!({"permissions": {"allow": ["mcp__haft__Read"], "deny": ["Grep"]}}).to_string(),
+    );
+    assert_eq!(cli.haft(&["trust", "--yes"]).code, 0);
+    assert_eq!(bash(&cli, "true").code, 3);
+    let rules = cli.haft(&["rules", "list"]).stdout;
+    assert!(rules.contains("Bash") && !rules.contains("Grep"), "{rules}");
+}
+
+#[test]
 fn trust_tells_apart_what_runs_in_a_shell_and_what_does_not() {
     let cli = CliFixture::new();
     let handler = |handler: Value| json!({"hooks": {"PreToolUse": [{"matcher": "*", "hooks": [handler]}]}});
@@ -321,6 +335,16 @@ fn trust_tells_apart_what_runs_in_a_shell_and_what_does_not() {
         assert!(bash(&cli, "true").stderr.contains("haft trust"), "{other}");
     }
     assert!(!cli.path("hooked").exists());
+    for option in
+        [json!({"if": "Bash(npm:*)"}), json!({"async": true}), json!({"once": true}), json!({"timeout": 1})]
+    {
+        let mut hook = json!({"type": "command", "command": "true"});
+        project_settings(&cli, "settings.json", &handler(hook.clone()).to_string());
+        cli.haft(&["trust", "--yes"]);
+        hook.as_object_mut().unwrap().extend(option.as_object().unwrap().clone());
+        project_settings(&cli, "settings.json", &handler(hook).to_string());
+        assert!(bash(&cli, "true").stderr.contains("haft trust"), "{option}");
+    }
     let allow = |rules: &[&str]| json!({"permissions": {"allow": rules}}).to_string();
     project_settings(&cli, "settings.json", &allow(&["Bash(touch:*)\0allows Bash(make:*)"]));
     cli.haft(&["trust", "--yes"]);

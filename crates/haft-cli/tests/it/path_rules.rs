@@ -140,3 +140,48 @@ fn files_outside_of_the_workspace_that_a_rule_names_are_not_read_by_commands() {
     let (printed, _) = bash(&with_rules(&[&format!("Read(/{}/a.txt)", outside.path().display())]), &command);
     assert!(!printed.contains("hidden") && printed.contains("open"), "{printed}");
 }
+
+#[test]
+fn rules_that_name_links_hold_for_what_these_lead_to() {
+    use std::os::unix::fs::symlink;
+    let outside = tempfile::Builder::new().prefix("haft-outside-").tempdir_in(base()).unwrap();
+    let real = outside.path().join("real");
+    std::fs::create_dir(&real).unwrap();
+    std::fs::write(real.join("a.txt"), "hidden").unwrap();
+    symlink("real", outside.path().join("shown")).unwrap();
+    let rule = format!("Read(/{}/shown/**)", outside.path().display());
+    let cli = with_rules(&["Read(/way/**)", "Edit(/conf/**)", "Edit(/one.txt)", &rule]);
+    // One link leads to the next one.
+    symlink("between", cli.path("way")).unwrap();
+    symlink("src/../private", cli.path("between")).unwrap();
+    symlink(cli.path("locked"), cli.path("conf")).unwrap();
+    symlink("notes.txt", cli.path("one.txt")).unwrap();
+    for command in [
+        "cat way/a.txt",
+        "cat private/a.txt",
+        "mv private other; cat other/a.txt",
+        "rm between; cat private/a.txt",
+        "echo after > conf/a.txt",
+        "echo after > locked/a.txt",
+        "echo after > one.txt",
+        "echo after > notes.txt",
+        "ln -sfn src way",
+        "mv between elsewhere",
+        &format!("cat {}/a.txt", real.display()),
+    ] {
+        let (printed, _) = bash(&cli, command);
+        assert!(!printed.contains("hidden"), "{command}: {printed}");
+        assert_eq!(std::fs::read_to_string(cli.path("locked/a.txt")).unwrap(), "before", "{command}");
+        assert_eq!(std::fs::read_to_string(cli.path("notes.txt")).unwrap(), "open", "{command}");
+        assert_eq!(std::fs::read_link(cli.path("way")).unwrap().to_str(), Some("between"), "{command}");
+        assert!(cli.path("between").is_symlink(), "{command}");
+    }
+    for path in [cli.path("private/a.txt"), real.join("a.txt")] {
+        let read = cli.haft(&["call", "Read", &json!({"file_path": path}).to_string()]);
+        assert!(!read.stdout.contains("hidden") && read.code != 0, "{path:?}: {}", read.stdout);
+        let search = json!({"pattern": "hidden", "path": path.parent(), "output_mode": "content"});
+        let found = cli.haft(&["call", "Grep", &search.to_string()]);
+        assert!(!found.stdout.contains("hidden"), "{path:?}: {}", found.stdout);
+    }
+    assert!(bash(&cli, "cat src/main.rs locked/a.txt && echo x > src/new").0.contains("openbefore"));
+}

@@ -161,6 +161,28 @@ fn full_ledger_disk_is_noticed_and_can_be_collected() {
     assert!(read_only.starts_with("missing") && read_only.contains("is read-only"), "{read_only}");
 }
 
+/// Where the leader of Haft's process group is in a pid namespace above Haft's own, the group has no number.
+#[test]
+fn limits_hold_where_the_own_process_group_has_no_number() {
+    let flags = if User::is_root() { "-pf" } else { "-Urpf" };
+    for namespaces in ["true", "false"] {
+        let fixture = SandboxFixture::new(User::Current);
+        let fill = "for i in $(seq 200); do sleep 1000 & done; wait";
+        let script = format!("\"$0\" sandbox --max-processes 60 -- bash -c '{fill}'; echo \"ended with $?\"");
+        let mut command = fixture.command("unshare");
+        command.args([flags, "--mount-proc", "bash", "-c", &script, &fixture.program()]);
+        let ran = fixture.run(command.env("HAFT_NAMESPACES", namespaces));
+        if ran.stderr.contains("unshare failed") {
+            writeln!(std::io::stderr(), "left out: no pid namespace can be made here: {}", ran.stderr)
+                .unwrap();
+            return;
+        }
+        assert!(ran.stdout.starts_with("ended with "), "{namespaces}: {}{}", ran.stdout, ran.stderr);
+        assert!(ran.stderr.contains("60 are allowed"), "{namespaces}: {}", ran.stderr);
+        assert!(!ran.stderr.contains("panicked"), "{namespaces}: {}", ran.stderr);
+    }
+}
+
 /// While a command uses up all it can, others are served.
 #[test]
 fn others_go_on_meanwhile() {

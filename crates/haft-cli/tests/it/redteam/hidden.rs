@@ -7,13 +7,13 @@ use super::guards::{REVISIONS, Workspace, in_every_mode};
 use crate::fixture::wait_until;
 
 /// Runs git as the user in a directory, and expects that it ran nothing that was planted.
-fn runs_nothing_planted(space: &Workspace, directory: &str, git: &str) {
+pub(super) fn runs_nothing_planted(space: &Workspace, directory: &str, git: &str) {
     let said = space.user(&format!("cd {directory} && {git} 2>&1 || true"));
     assert!(!said.contains("PWNED"), "{} {directory}: {said}", space.namespaces);
 }
 
 const PLANT_HOOK: &str = r"printf '#!/bin/sh\necho PWNED\n'";
-const COMMIT: &str = "git commit --allow-empty -m x";
+pub(super) const COMMIT: &str = "git commit --allow-empty -m x";
 
 #[test]
 fn f2_git_directories_under_long_paths_take_no_effect_when_they_are_moved() {

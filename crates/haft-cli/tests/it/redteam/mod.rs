@@ -17,6 +17,10 @@ mod left_by_calls;
 #[cfg(target_os = "linux")]
 mod named_files;
 #[cfg(target_os = "linux")]
+mod named_later;
+#[cfg(target_os = "linux")]
+mod numbers;
+#[cfg(target_os = "linux")]
 mod objects;
 #[cfg(target_os = "linux")]
 mod pipes;
@@ -27,5 +31,7 @@ mod programs;
 mod records;
 #[cfg(target_os = "linux")]
 mod sandbox;
+#[cfg(target_os = "linux")]
+mod undone;
 #[cfg(target_os = "linux")]
 mod witness;

@@ -302,3 +302,30 @@ fn file_given_as_input_is_not_written() {
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
     });
 }
+
+#[test]
+fn e28_home_that_is_mounted_elsewhere_is_the_home_there() {
+    if !User::is_root() {
+        // Only root can mount it.
+        return;
+    }
+    for namespaces in ["true", "false"] {
+        let fixture = SandboxFixture::new(User::Current);
+        for (name, text) in [(".ssh/id_custom", "needle"), (".config/x/token", "hidden"), ("notes", "open")] {
+            fixture.file(&format!("home/{name}"), text);
+        }
+        fixture.dir("else where");
+        let script = "mount --bind ../home '../else where' || exit\n\
+            for d in ../home '../else where'; do for f in .ssh/id_custom .config/x/token notes; do\n\
+            \"$0\" sandbox -- cat \"$d/$f\"; \"$0\" call Read file_path=\"$PWD/$d/.ssh/id_custom\"; done; done";
+        let mut command = fixture.command("unshare");
+        command.args(["-m", "bash", "-c", script, &fixture.program()]);
+        let ran = fixture.run(command.env("HAFT_NAMESPACES", namespaces));
+        if ran.stderr.contains("unshare failed") || ran.stderr.contains("mount:") {
+            return;
+        }
+        assert!(!ran.stdout.contains("needle"), "{namespaces}: {}", ran.stdout);
+        assert_eq!(ran.stdout.matches("open").count(), 2, "{namespaces}: {}{}", ran.stdout, ran.stderr);
+        assert!(namespaces == "false" || !ran.stdout.contains("hidden"), "{}", ran.stdout);
+    }
+}

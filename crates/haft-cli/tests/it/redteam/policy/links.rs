@@ -5,8 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use haft::{
-    Asker, Behavior, Builder, Call, CallOptions, Cancel, ErrorKind, PermissionAnswer, Question, Value, json,
+    Asker, Behavior, Builder, Call, CallOptions, Cancel, ErrorKind, PermissionAnswer, Question, Runtime,
+    Value, json,
 };
+use haft_compat::hooks::{HookEvent, HookInput, HookOutcome, HookPermissionAnswer};
+use haft_runtime::Hooks;
 
 use super::{call, denied, dialects, reads, writes};
 use crate::fixture::runtime::Directories;
@@ -88,16 +91,36 @@ fn e3_a_rule_names_what_is_written_and_not_the_link() {
     assert_eq!(std::fs::read_to_string(directories.path(".git/config")).unwrap(), "new\n");
 }
 
-/// Says yes, after a link was made to lead elsewhere.
+/// Says yes, after a link was made to lead elsewhere. As a hook it comes after the decision; as an asker also before the last look.
 struct SwapsThenAllows {
     link: PathBuf,
     target: &'static str,
 }
 
-impl Asker for SwapsThenAllows {
-    fn ask(&self, _question: &Question, _cancel: &Cancel) -> PermissionAnswer {
+impl SwapsThenAllows {
+    fn swap(&self) {
         std::fs::remove_file(&self.link).unwrap();
         symlink(self.target, &self.link).unwrap();
+    }
+}
+
+impl Hooks for SwapsThenAllows {
+    fn has(&self, event: &HookEvent) -> bool {
+        *event == HookEvent::PermissionRequest
+    }
+
+    fn run(&self, _runtime: &Runtime, _input: &HookInput, _cancel: &Cancel) -> HookOutcome {
+        self.swap();
+        let answer = HookPermissionAnswer::Allow { updated_input: None, updated_permissions: Vec::new() };
+        let mut outcome = HookOutcome::default();
+        outcome.permission_answer = Some(answer);
+        outcome
+    }
+}
+
+impl Asker for SwapsThenAllows {
+    fn ask(&self, _question: &Question, _cancel: &Cancel) -> PermissionAnswer {
+        self.swap();
         PermissionAnswer::Allow { by: "the test".to_owned() }
     }
 }
@@ -109,12 +132,28 @@ fn swapped(builder: Builder, directories: &Directories, call: (&str, Value), tar
     let (link, (tool, arguments)) = (directories.path("swapped"), call);
     let _ = std::fs::remove_file(&link);
     symlink("ordinary", &link).unwrap();
-    let haft = builder.rule(Behavior::Ask, tool, "test").build().unwrap();
-    let asker: Arc<dyn Asker> = Arc::new(SwapsThenAllows { link, target });
-    let options = CallOptions { asker: Some(asker), ..CallOptions::default() };
-    let output = haft.run_blocking(Call::new("call_1", tool, arguments), options).output;
+    let haft = builder.rule(Behavior::Ask, tool, "test").hooks(Arc::new(SwapsThenAllows { link, target }));
+    let haft = haft.build().unwrap();
+    let output = haft.run_blocking(Call::new("call_1", tool, arguments), CallOptions::default()).output;
     assert_eq!(output.error_kind, Some(ErrorKind::PermissionDenied), "{tool}: {}", output.as_text());
     output.as_text()
+}
+
+#[test]
+fn e3_what_a_person_allowed_is_not_done_to_another_file() {
+    let directories = planted();
+    let link = directories.path("file");
+    std::fs::write(directories.path("other"), "precious\n").unwrap();
+    for (at, call) in writes("claude", &link).into_iter().enumerate() {
+        let _ = std::fs::remove_file(&link);
+        std::fs::write(&link, "needle\n").unwrap();
+        let haft = directories.builder().rule(Behavior::Ask, call.0, "test").build().unwrap();
+        let asker: Arc<dyn Asker> = Arc::new(SwapsThenAllows { link: link.clone(), target: "other" });
+        let options = CallOptions { asker: Some(asker), ..CallOptions::default() };
+        let output = haft.run_blocking(Call::new(format!("call_{at}"), call.0, call.1), options).output;
+        assert!(output.as_text().contains("no longer what was shown"), "{}: {}", call.0, output.as_text());
+    }
+    assert_eq!(std::fs::read_to_string(directories.path("other")).unwrap(), "precious\n");
 }
 
 #[test]

@@ -38,8 +38,8 @@ def in_kept_directory():
 
 def link():
     source = path()
-    # Named pipes with several names are restored as several pipes.
-    if not os.path.islink(source) and (os.path.isfile(source) or not exchanges):
+    # Not named pipes: those with several names are restored as several pipes, and the receipt says so.
+    if not os.path.islink(source) and os.path.isfile(source):
         os.link(source, path())
 
 
