@@ -34,6 +34,7 @@ mod large_directory;
 mod library;
 mod library_undo;
 mod loom;
+mod loom_proxies;
 mod mcp_clients;
 mod mcp_manage;
 mod mcp_results;
@@ -53,10 +54,12 @@ mod ripgrep_agreement;
 mod sandbox_options;
 mod schemas;
 mod seed_003;
+mod serve;
 mod sessions;
 mod statements;
 #[cfg(target_os = "linux")]
 mod tasks;
+mod telemetry;
 mod typed_arguments;
 #[cfg(target_os = "linux")]
 mod undo_commands;

@@ -170,8 +170,11 @@ fn a_run_killed_at_random_moments_comes_out_as_one_that_was_not() {
         let found = results(&cli, &end);
         assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
         let differing = found.iter().filter(|(id, result)| expected[*id] != **result);
-        let differing: Vec<_> = differing.map(|(_, result)| result.text()).collect();
-        assert!(differing.iter().all(|text| text.starts_with(INTERRUPTED)), "run {runs}: {differing:?}");
+        let differing: Vec<_> = differing.collect();
+        for (id, result) in &differing {
+            let is_interrupted = result.text().starts_with(INTERRUPTED);
+            assert!(is_interrupted, "run {runs}: {id}: {result:?} instead of {:?}", expected[*id]);
+        }
         interrupted += differing.len();
         let once = changing_receipts(&cli, &session);
         let made: BTreeMap<_, _> = changing.keys().map(|id| (id.clone(), once[id])).collect();

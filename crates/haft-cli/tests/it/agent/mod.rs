@@ -38,7 +38,7 @@ const MODEL_VARIABLES: [&str; 14] = [
 ];
 
 /// The program, in an environment that names no model.
-fn without_models(cli: &CliFixture, args: &[&str]) -> Command {
+pub(crate) fn without_models(cli: &CliFixture, args: &[&str]) -> Command {
     let mut command = cli.command(args);
     for name in MODEL_VARIABLES {
         command.env_remove(name);

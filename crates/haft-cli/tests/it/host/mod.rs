@@ -172,8 +172,10 @@ async fn an_agent_gets_its_whole_order_and_its_report_comes_back() {
         name: some("n"),
         team: some("t"),
         mode: some("acceptEdits"),
+        trace: None,
     };
-    assert_eq!(fixture.host.ordered.lock().unwrap()[0], expected);
+    let ordered = fixture.host.ordered.lock().unwrap()[0].clone();
+    assert_eq!(AgentRequest { trace: None, ..ordered }, expected);
     let arguments =
         json!({"description": "d", "prompt": "p", "subagent_type": "s", "run_in_background": true});
     let result = fixture.call("Agent", arguments).await;

@@ -202,7 +202,9 @@ fn codex_keeps_apply_patch_but_cannot_write_with_it() {
     for (is_installed, expected) in [(false, Some("x\n")), (true, None)] {
         let fixture = AgentFixture::new();
         let model = ScriptedModel::start(vec![("apply_patch", json!(patch))]);
-        fixture.write(".codex/config.toml", &codex_settings(&model, "gpt-5.5"));
+        // Without a sandbox of Codex's own, which works on some machines only.
+        let settings = codex_settings(&model, "gpt-5.5").replace("workspace-write", "danger-full-access");
+        fixture.write(".codex/config.toml", &settings);
         if is_installed {
             fixture.haft(&["mcp", "install", "codex", "--replace-builtin", "--yes"]);
         }
