@@ -43,7 +43,13 @@ const ALWAYS: [SystemProgram; 3] = [
 ];
 
 /// Only the full test run needs these.
-const FOR_PEERS: [SystemProgram; 3] = [
+const FOR_PEERS: [SystemProgram; 4] = [
+    SystemProgram {
+        program: "chromium",
+        package: "chromium",
+        purpose: "the tests of the page of `haft serve`",
+        probe: &[],
+    },
     SystemProgram { program: "npm", package: "npm", purpose: "MCP's programs for Node.js", probe: &[] },
     SystemProgram {
         program: "python3",

@@ -35,6 +35,7 @@ cargo xtask targets [TARGET…]
                             whether the workspace compiles for each supported target
 cargo xtask bench [PART…]   measure against ripgrep, fd, cat, bubblewrap and MCP's reference server; prints a table, writes
                             target/bench.json; parts: grep glob start files ledger sandbox mcp
+                            agent serve
 cargo xtask bench --against PATH
                             measure against another build of haft
 cargo xtask conformance [server|client] [--scenario NAME]
@@ -46,7 +47,7 @@ cargo xtask peers           install the programs that tests compare with, and pr
                             eval \"$(cargo xtask peers)\" before running one of these tests by hand
 cargo xtask picture [--haft PATH]
                             a new user's first hour as a script in tmux, every outcome checked; draws docs/undo.svg
-cargo xtask soak [MINUTES]  eight hostile commands at a time in one server, and ordinary calls beside them (30 minutes)";
+cargo xtask soak [MINUTES] [--haft PATH]  eight hostile commands at a time in one server, and ordinary calls beside them (30 minutes)";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

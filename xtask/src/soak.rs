@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -67,16 +67,19 @@ const HOSTILE: [(&str, &str); 8] = [
 ];
 
 pub(crate) fn run(args: &[String]) -> Done {
-    let duration = match args {
+    let (minutes, haft) = match args {
+        [rest @ .., flag, path] if flag == "--haft" => (rest, PathBuf::from(path)),
+        rest => (rest, Workspace::load()?.build_haft("release")?),
+    };
+    let duration = match minutes {
         [] => DEFAULT_DURATION,
         [minutes] => {
             let minutes: u64 =
                 minutes.parse().map_err(|_| format!("{minutes} is not a number of minutes"))?;
             Duration::from_mins(minutes)
         }
-        _ => return Err("soak takes a number of minutes or nothing".to_owned()),
+        _ => return Err("soak takes a number of minutes and --haft PATH".to_owned()),
     };
-    let haft = Workspace::load()?.build_haft("release")?;
     let text = |error: std::io::Error| error.to_string();
     // Not below /tmp, of which commands have a private one.
     let place = tempfile::Builder::new().prefix("haft-soak-").tempdir_in("/var/lib").map_err(text)?;

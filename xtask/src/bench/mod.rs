@@ -9,6 +9,7 @@ mod mcp;
 mod measure;
 mod sample;
 mod sandbox;
+mod serve;
 mod session;
 
 use std::path::PathBuf;
@@ -39,7 +40,7 @@ struct Place {
 /// One group of measurements.
 type Part = (&'static str, fn(&mut Bench) -> Done);
 
-const PARTS: [Part; 8] = [
+const PARTS: [Part; 9] = [
     ("grep", commands::grep),
     ("glob", commands::glob),
     ("start", commands::start),
@@ -48,6 +49,7 @@ const PARTS: [Part; 8] = [
     ("sandbox", sandbox::run),
     ("mcp", mcp::run),
     ("agent", agent::run),
+    ("serve", serve::run),
 ];
 
 /// The command line.

@@ -3,6 +3,7 @@
 mod agent_sdks;
 mod agents;
 pub(crate) mod mcp;
+mod page;
 pub(crate) mod zig;
 
 use std::fs::{self, File};
@@ -122,8 +123,10 @@ pub(crate) fn variables() -> Result<Vec<(&'static str, PathBuf)>, String> {
     let mut variables = mcp::McpPeers::find()?.variables();
     variables.extend(agents::variables()?);
     variables.extend(agent_sdks::variables()?);
+    variables.extend(page::variables()?);
     variables.extend([
         ("HAFT_RG", RIPGREP.find()?),
+        ("HAFT_OTEL_PYTHON", virtual_environment(&OTEL_PROTO)?.join("bin/python")),
         ("HAFT_SDK_TYPES", sdk_types()?),
         ("HAFT_SDK_PYTHON", virtual_environment(&VENDOR_SDKS)?.join("bin/python")),
     ]);
@@ -146,8 +149,10 @@ pub(crate) fn missing() -> Vec<String> {
     missing.extend(mcp::missing());
     missing.extend(agents::missing());
     missing.extend(agent_sdks::missing());
+    missing.extend(page::missing());
     missing.extend(zig::PACKAGES.missing());
     missing.extend(VENDOR_SDKS.missing());
+    missing.extend(OTEL_PROTO.missing());
     missing.extend((!sdk_types_path().is_file()).then(|| format!("{SDK} {SDK_VERSION} from npm")));
     missing
 }
@@ -164,6 +169,10 @@ const VENDOR_SDKS: PackageSet<'_> = PackageSet {
         "openrouter==1.3.84",
     ],
 };
+
+/// The published messages of OpenTelemetry's protocol, with which tests read what Haft sends.
+const OTEL_PROTO: PackageSet<'_> =
+    PackageSet { name: "otel-proto", source: "PyPI", pins: &["opentelemetry-proto==1.45.2"] };
 
 const SDK: &str = "claude-agent-sdk";
 const SDK_VERSION: &str = "0.2.38";
