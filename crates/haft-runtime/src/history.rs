@@ -8,17 +8,13 @@ use std::sync::{Arc, Mutex};
 use haft_files::{LocalFiles, Root};
 use haft_ledger::undo::{UndoConflict, UndoPlan, plan};
 use haft_ledger::{Ledger, LedgerHandle, ReceiptFilter, ReceiptQuery, WorkspaceView};
-use haft_tool::{
-    Cancel, Change, ErrorKind, Files, Node, ReadOnlyRecord, Reads, Receipt, ReceiptState, RestoreStep,
-    Reversible, Scope, ToolError, lies_in, lock,
-};
+use haft_tool::{Cancel, Files, Node, ReadOnlyRecord, Reads, Receipt, RestoreStep, Scope, ToolError, lock};
 
 use crate::undo::{UndoPreview, UndoTarget};
 use crate::undo_guard::unjudged_files;
+use crate::undo_paths::UndoPaths;
 use crate::workspace_view::FileView;
 
-/// How many calls are read at once while looking for one.
-const PAGE_CALLS: usize = 50;
 /// For more conflicts the call behind them is not looked up.
 const MAX_EXPLAINED_CONFLICTS: usize = 50;
 
@@ -70,11 +66,11 @@ impl History {
         haft_policy::guard_in(&self.scope, path).is_some()
     }
 
-    /// What undoing `target` would change in these paths; everywhere if there are none.
-    pub(crate) fn preview(&self, target: &UndoTarget, paths: &[PathBuf]) -> Result<UndoPreview, ToolError> {
+    /// What undoing `target` would change in these paths.
+    pub(crate) fn preview(&self, target: &UndoTarget, paths: &UndoPaths) -> Result<UndoPreview, ToolError> {
         let ledger = self.ledger()?;
         let mut receipts = self.find(target, paths)?;
-        let left_out = restrict(&mut receipts, paths)?;
+        let left_out = paths.restrict(&mut receipts)?;
         self.mark_contested(&mut receipts)?;
         let files = self.files();
         let mut view = FileView::new(&files, self);
@@ -133,166 +129,6 @@ impl History {
         Ok(found)
     }
 
-    fn find(&self, target: &UndoTarget, paths: &[PathBuf]) -> Result<Vec<Receipt>, ToolError> {
-        let nothing = |what: String| ToolError::new(ErrorKind::TargetNotFound, what);
-        let (ledger, here) = (self.ledger()?, self.workspace().display());
-        match target {
-            UndoTarget::Last if !paths.is_empty() => {
-                let last = self.undoable((0, 0), 1, paths)?;
-                if last.is_empty() {
-                    return Err(nothing(format!(
-                        "no call in {here} that could be undone changed these paths"
-                    )));
-                }
-                Ok(last)
-            }
-            UndoTarget::LastCalls(count) => {
-                let last = self.undoable((0, 0), *count, paths)?;
-                if last.is_empty() {
-                    return Err(nothing(format!("there is nothing to undo in {here}")));
-                }
-                Ok(last)
-            }
-            UndoTarget::AfterCall(id) => {
-                ledger.receipt(*id)?;
-                let later = self.undoable((*id, 0), usize::MAX, paths)?;
-                if later.is_empty() {
-                    return Err(nothing(format!(
-                        "no call after {id} in {here} changed anything that could be undone"
-                    )));
-                }
-                Ok(later)
-            }
-            UndoTarget::Since(time) => {
-                let since = self.undoable((0, *time), usize::MAX, paths)?;
-                if since.is_empty() {
-                    return Err(nothing(format!(
-                        "no call in {here} since then changed anything that could be undone"
-                    )));
-                }
-                Ok(since)
-            }
-            UndoTarget::Calls(ids) => {
-                let mut receipts = Vec::new();
-                for id in ids {
-                    receipts.extend(self.find(&UndoTarget::Call(*id), paths)?);
-                }
-                receipts.sort_by_key(|receipt| std::cmp::Reverse(receipt.id));
-                receipts.dedup_by_key(|receipt| receipt.id);
-                Ok(receipts)
-            }
-            UndoTarget::Last => {
-                let last = ledger.next_to_undo(self.workspace())?;
-                Ok(vec![last.ok_or_else(|| nothing(format!("there is nothing to undo in {here}")))?])
-            }
-            UndoTarget::LastUndo => {
-                let last = ledger.next_to_redo(self.workspace())?;
-                Ok(vec![last.ok_or_else(|| nothing(format!("there is nothing to redo in {here}")))?])
-            }
-            UndoTarget::LastOfSession(session) => {
-                let last = self.last_of_session(session)?;
-                Ok(vec![last.ok_or_else(|| {
-                    nothing("this session has changed nothing that could be undone".to_owned())
-                })?])
-            }
-            UndoTarget::Call(id) => {
-                let receipt = ledger.receipt(*id)?;
-                if let Some(by) = ledger.undone_by(*id)? {
-                    return Err(nothing(format!(
-                        "call {id} has already been undone, by call {by}; undo {by} to redo it"
-                    )));
-                }
-                if receipt.changes.is_empty() && receipt.reversible == Reversible::Yes {
-                    return Err(nothing(format!("call {id} ({}) changed nothing", receipt.tool)));
-                }
-                Ok(vec![receipt])
-            }
-            UndoTarget::Session(id) => {
-                let session = ledger.session(id)?.id;
-                let query = ReceiptQuery {
-                    session: Some(session.clone()),
-                    only_changes: true,
-                    limit: usize::MAX,
-                    ..ReceiptQuery::default()
-                };
-                let mut receipts = Vec::new();
-                for receipt in ledger.receipts(&query)? {
-                    if receipt.undoes.is_empty() && ledger.undone_by(receipt.id)?.is_none() {
-                        receipts.push(receipt);
-                    }
-                }
-                if receipts.is_empty() {
-                    return Err(nothing(format!("session {session} changed nothing that could be undone")));
-                }
-                Ok(receipts)
-            }
-        }
-    }
-
-    /// At most `limit` calls of the workspace after the call `after` and the time `since` that changed something in these
-    /// paths, have ended, and are neither an undo nor undone; newest first.
-    fn undoable(
-        &self,
-        (after, since): (i64, u64),
-        limit: usize,
-        paths: &[PathBuf],
-    ) -> Result<Vec<Receipt>, ToolError> {
-        let ledger = self.ledger()?;
-        let mut query = ReceiptQuery {
-            workspace: Some(self.workspace().to_owned()),
-            only_changes: true,
-            limit: PAGE_CALLS,
-            ..ReceiptQuery::default()
-        };
-        let mut found = Vec::new();
-        loop {
-            let entries = ledger.summaries(&query)?;
-            let Some(oldest) = entries.last() else { break };
-            query.before = Some(oldest.receipt.id);
-            for entry in entries {
-                let receipt = &entry.receipt;
-                let ended = receipt.started_at.saturating_add(receipt.duration_us / 1_000 + 1);
-                // A call gets its number while it runs, so one that had ended by then has only older ones before it.
-                let is_running = receipt.state == ReceiptState::Running;
-                if found.len() == limit || receipt.id <= after || (ended < since && !is_running) {
-                    return Ok(found);
-                }
-                let is_open = entry.undone_by.is_none() && receipt.undoes.is_empty();
-                if !is_open || is_running || receipt.started_at < since {
-                    continue;
-                }
-                let receipt = ledger.complete(entry)?;
-                if paths.is_empty() || receipt.changes.iter().any(|change| is_in_paths(change, paths)) {
-                    found.push(receipt);
-                }
-            }
-        }
-        Ok(found)
-    }
-
-    fn last_of_session(&self, session: &str) -> Result<Option<Receipt>, ToolError> {
-        let ledger = self.ledger()?;
-        let mut query = ReceiptQuery {
-            session: Some(session.to_owned()),
-            only_changes: true,
-            limit: PAGE_CALLS,
-            ..ReceiptQuery::default()
-        };
-        loop {
-            let entries = ledger.summaries(&query)?;
-            let Some(oldest) = entries.last() else { return Ok(None) };
-            query.before = Some(oldest.receipt.id);
-            let found = entries.iter().find(|entry| {
-                entry.undone_by.is_none()
-                    && entry.receipt.undoes.is_empty()
-                    && entry.receipt.state != ReceiptState::Running
-            });
-            if let Some(entry) = found {
-                return ledger.receipt(entry.receipt.id).map(Some);
-            }
-        }
-    }
-
     /// Marks calls whose process died as interrupted and removes the temporary files they left.
     pub(crate) fn recover(&self) -> Result<Vec<Receipt>, ToolError> {
         self.recover_by(Ledger::recover)
@@ -327,56 +163,6 @@ impl History {
         let (scope, roots) = (Arc::clone(&self.scope), Arc::clone(&self.roots));
         LocalFiles::new(scope, roots, Arc::new(ReadOnlyRecord), Cancel::new())
     }
-}
-
-/// Whether a change is to be undone when only these paths are.
-fn is_in_paths(change: &Change, paths: &[PathBuf]) -> bool {
-    let is_in = |path: &Path| paths.iter().any(|wanted| lies_in(path, wanted));
-    is_in(&change.path) || change.moved_to.as_deref().is_some_and(is_in)
-}
-
-/// Removes the changes outside of these paths from the receipts, and returns how many there were.
-fn restrict(receipts: &mut Vec<Receipt>, paths: &[PathBuf]) -> Result<usize, ToolError> {
-    if paths.is_empty() {
-        return Ok(0);
-    }
-    let mut left_out = 0;
-    for receipt in &mut *receipts {
-        let moves =
-            receipt.changes.iter().filter_map(|change| Some((&change.path, change.moved_to.as_ref()?)));
-        for (from, to) in moves {
-            let is_inside = |wanted: &PathBuf| {
-                [from, to].into_iter().any(|moved| wanted != moved && lies_in(wanted, moved))
-            };
-            if let Some(path) = paths.iter().find(|wanted| is_inside(wanted)) {
-                return Err(ToolError::invalid_arguments(format!(
-                    "{} was moved with its directory by call {}: {} to {}. Name that directory to undo the move.",
-                    path.display(),
-                    receipt.id,
-                    from.display(),
-                    to.display()
-                )));
-            }
-        }
-        let moved: Vec<PathBuf> = receipt
-            .changes
-            .iter()
-            .filter(|change| change.moved_to.is_some() && is_in_paths(change, paths))
-            .map(|change| change.path.clone())
-            .collect();
-        let before = receipt.changes.len();
-        // What changed in a moved directory is listed under its former path.
-        receipt.changes.retain(|change| {
-            is_in_paths(change, paths) || moved.iter().any(|moved| lies_in(&change.path, moved))
-        });
-        left_out += before - receipt.changes.len();
-    }
-    receipts.retain(|receipt| !receipt.changes.is_empty());
-    if receipts.is_empty() {
-        let why = "the call changed nothing in these paths".to_owned();
-        return Err(ToolError::new(ErrorKind::TargetNotFound, why));
-    }
-    Ok(left_out)
 }
 
 /// Whether a temporary file holds bytes of another program: the call's new file was already exchanged with it, and it is

@@ -37,8 +37,10 @@ mod steps;
 mod tasks;
 mod text_diff;
 mod undo;
+mod undo_calls;
 mod undo_guard;
 mod undo_merge;
+mod undo_paths;
 mod undo_tools;
 mod workspace_view;
 mod world;
@@ -63,3 +65,4 @@ pub use steps::ask::{Asker, DenyAll, NeverAsk, PermissionAnswer, Question, how_t
 pub use steps::preview::ProposedChange;
 pub use text_diff::{DiffHunk, DiffLine, LineTag, TextChanges, text_changes};
 pub use undo::{UndoPreview, UndoTarget};
+pub use undo_paths::UndoPaths;

@@ -10,6 +10,7 @@ use haft_tool::{Call, ErrorKind, Node, Receipt, RestorePlan, Tool, ToolError, js
 
 use crate::Runtime;
 use crate::call::{CallOptions, CallOrigin, CallResult, StartedCall};
+use crate::undo_paths::UndoPaths;
 use crate::undo_tools::UndoCalls;
 
 /// Which calls to undo.
@@ -26,8 +27,13 @@ pub enum UndoTarget {
     Calls(Vec<i64>),
     /// The last ones in this workspace that changed anything and have not been undone, so many of them.
     LastCalls(usize),
-    /// The calls in this workspace after this one that have not been undone.
-    AfterCall(i64),
+    /// The calls in this workspace after this one that have not been undone; with a session, only its own.
+    AfterCall {
+        /// The call that stays.
+        id: i64,
+        /// The session.
+        session: Option<String>,
+    },
     /// The calls in this workspace that started at this time or later and have not been undone, in milliseconds since 1970.
     Since(u64),
     /// All calls of a session that have not been undone.
@@ -86,11 +92,11 @@ impl UndoPreview {
 impl Runtime {
     /// What undoing `target` would change. Changes nothing.
     pub fn undo_preview(&self, target: &UndoTarget) -> Result<UndoPreview, ToolError> {
-        self.undo_preview_in(target, &[])
+        self.undo_preview_in(target, &UndoPaths::default())
     }
 
-    /// The same, but only what lies in these absolute paths; everything if there are none.
-    pub fn undo_preview_in(&self, target: &UndoTarget, paths: &[PathBuf]) -> Result<UndoPreview, ToolError> {
+    /// The same, limited to some paths.
+    pub fn undo_preview_in(&self, target: &UndoTarget, paths: &UndoPaths) -> Result<UndoPreview, ToolError> {
         self.inner.history.preview(target, paths)
     }
 

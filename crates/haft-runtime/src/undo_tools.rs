@@ -15,6 +15,7 @@ use haft_tool::{ErrorKind, Hash, Progress, RestorePlan, RestoreStep};
 
 use crate::history::History;
 use crate::undo::{UndoPreview, UndoTarget};
+use crate::undo_paths::UndoPaths;
 
 /// An undo of more paths declares the workspace as a whole.
 const MAX_PATH_EFFECTS: usize = 100;
@@ -89,7 +90,7 @@ impl Tool for HaftUndo {
                 return Err(ToolError::new(ErrorKind::TargetNotFound, why));
             }
         };
-        let preview = self.history.preview(&target, &[])?;
+        let preview = self.history.preview(&target, &UndoPaths::default())?;
         if let ([], Some((id, why))) = (preview.restore.steps.as_slice(), preview.blocked.first()) {
             return Err(ToolError::failed(format!("call {id} cannot be undone: {why}")));
         }

@@ -259,6 +259,7 @@ export function changeDetail(change, workspace, signal) {
 /** @param {T.PathChange} change @param {string} workspace @param {AbortSignal} signal */
 async function contentOf(change, workspace, signal) {
 	const { before, after } = change;
+	if (change.merged) return textDiff(change.merged);
 	if (before.kind !== 'file' && after.kind !== 'file')
 		return h(
 			'p.note',

@@ -37,7 +37,8 @@
 /** @typedef {{kind: string, size?: number, hash?: string, mode?: string, target?: string}} PathState */
 /**
  * @typedef {{path: string, what: 'created' | 'modified' | 'deleted' | 'mode' | 'moved', moved_to: string | null,
- *   moved_from: string | null, before: PathState, after: PathState, contested: boolean, calls?: number[]}} PathChange
+ *   moved_from: string | null, before: PathState, after: PathState, contested: boolean, calls?: number[],
+ *   merged?: TextChanges}} PathChange
  */
 /** @typedef {{changes: PathChange[], total: number, next: number | null}} ChangeList */
 /** @typedef {{tag: ' ' | '+' | '-', text: string}} DiffLine */
@@ -81,13 +82,13 @@
  *   cost_usd?: number}} Message
  */
 /** @typedef {{messages: Message[], next: number, more: boolean}} MessageList */
-/** @typedef {{calls?: number[], session?: string, after?: number, redo?: string}} UndoWhat */
-/** @typedef {{what: UndoWhat, paths: string[], merge: boolean, force: boolean, plan?: string}} UndoRequest */
+/** @typedef {{calls?: number[], session?: string, from?: number, redo?: string}} UndoWhat */
+/** @typedef {{what: UndoWhat, except: string[], merge: boolean, force: boolean, plan?: string}} UndoRequest */
 /** @typedef {{call: number, why: string}} BlockedCall */
 /**
  * @typedef {{plan: string, calls: CallSummary[], changes: ChangeList,
  *   conflicts: {path: string, found: string, changed_by: number | null, blocks: boolean}[],
- *   blocked: BlockedCall[], partly: BlockedCall[], merged: string[], left_out: number}} UndoPlan
+ *   blocked: BlockedCall[], partly: BlockedCall[], merged: {path: string, changes: TextChanges}[], left_out: number}} UndoPlan
  */
 /** @typedef {{call: number, message: string}} UndoDone */
 /**

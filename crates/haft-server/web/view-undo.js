@@ -45,7 +45,7 @@ export async function showUndo(page, kind = 'workspace', which = getMeta().works
 		);
 		if (can('act')) {
 			// The link is there only if it leads to something.
-			api.undoPreview({ what: { redo: which }, paths: [], merge: false, force: false }, signal).then(
+			api.undoPreview({ what: { redo: which }, except: [], merge: false, force: false }, signal).then(
 				() => fill(redo, h('a', { href: `#/undo/redo/${encoded}` }, 'Redo the last undo here…')),
 				() => {},
 			);
@@ -100,14 +100,8 @@ async function pointInTime(page, panel, isSession, which) {
 		shown = new AbortController();
 		const count = back();
 		if (count === 0) return;
-		const last = calls.at(count);
-		/** @type {T.UndoWhat} */
-		const what =
-			last && !isSession
-				? { after: last.id }
-				: isSession && !last && calls.isComplete
-					? { session: which }
-					: { calls: toUndo(calls, count) };
+		const oldest = /** @type {T.CallSummary} */ (calls.at(count - 1));
+		const what = { from: oldest.id, ...(isSession && { session: which }) };
 		showPlan(page, panel, what, AbortSignal.any([shown.signal, signal]));
 	}, 300);
 	slider.addEventListener('input', () => {
@@ -125,14 +119,6 @@ async function pointInTime(page, panel, isSession, which) {
 	return undefined;
 }
 
-/** The newest calls that are not undone already, and those of their undos that reach further back.
- * @param {CallList} calls @param {number} count */
-function toUndo(calls, count) {
-	const range = Array.from({ length: count }, (_, index) => /** @type {T.CallSummary} */ (calls.at(index)));
-	const ids = new Set(range.map(({ id }) => id));
-	return range.filter(({ undone_by, undoes }) => !undone_by && !undoes.some((id) => ids.has(id))).map(({ id }) => id);
-}
-
 /** Shows the plan, and again after each choice.
  * @param {Page} page @param {HTMLElement} panel @param {T.UndoWhat} what @param {AbortSignal} signal */
 async function showPlan(page, panel, what, signal) {
@@ -140,14 +126,18 @@ async function showPlan(page, panel, what, signal) {
 	const excluded = new Set();
 	/** @type {T.UndoPlan | null} */
 	let plan = null;
-	/** All paths, whether they are selected or not. @type {string[]} */
-	let all = [];
+	/** How many paths there are, whether they are selected or not. */
+	let all = 0;
 	let asked = 0;
-	const isRedo = () => plan?.calls.some(({ undoes }) => undoes.length) ?? false;
+	const isRedo = () => plan !== null && plan.calls.length > 0 && plan.calls.every(({ undoes }) => undoes.length > 0);
 	const facts = h('div.plan', h('p.note', 'Working out what would change…'));
 	const paths = h('div');
 	const message = h('div', { role: 'status' });
-	const merge = checkbox('Merge with later changes', () => update());
+	const merge = checkbox('Merge with later changes', () => {
+		// The tree is made for the plan of all paths.
+		excluded.clear();
+		update();
+	});
 	const force = checkbox('Overwrite later changes', () => update());
 	const perform = button('Undo', () => act(), { class: 'primary big', disabled: true });
 	const options = h('div.bar-top', merge.element, force.element, perform);
@@ -157,14 +147,14 @@ async function showPlan(page, panel, what, signal) {
 	/** @returns {T.UndoRequest} */
 	const request = () => ({
 		what,
-		paths: excluded.size ? all.filter((path) => !excluded.has(path)) : [],
+		except: [...excluded],
 		merge: merge.input.checked,
 		force: force.input.checked,
 	});
 	const update = debounced(async () => {
 		perform.disabled = true;
 		const now = ++asked;
-		if (excluded.size > 0 && excluded.size >= all.length) return fill(facts, h('p.note', 'No path is selected.'));
+		if (excluded.size > 0 && excluded.size >= all) return fill(facts, h('p.note', 'No path is selected.'));
 		try {
 			const next = await api.undoPreview(request(), signal);
 			if (now === asked) show(next);
@@ -193,12 +183,14 @@ async function showPlan(page, panel, what, signal) {
 		merge.element.hidden = next.conflicts.length === 0 && next.merged.length === 0 && !merge.input.checked;
 		// The tree stays as it was for the whole plan, so that paths can be selected again.
 		if (excluded.size === 0) {
-			all = next.changes.changes.map(({ path }) => path);
+			all = next.changes.total;
+			const merged = new Map(next.merged.map(({ path, changes }) => [path, changes]));
+			const changes = next.changes.changes.map((change) => ({ ...change, merged: merged.get(change.path) }));
 			const tree = new ChangeTree(
 				{
 					label: 'What would change',
 					workspace: next.calls[0]?.workspace ?? getMeta().workspace,
-					load: async (_, text) => withText({ ...next.changes, next: null }, text),
+					load: async (_, text) => withText({ ...next.changes, changes, next: null }, text),
 					left: can('act') ? excluded : undefined,
 					onSelect: update,
 				},
@@ -210,7 +202,7 @@ async function showPlan(page, panel, what, signal) {
 				next.changes.next !== null &&
 					h(
 						'p.note',
-						`The first ${next.changes.changes.length} of ${next.changes.total} changes. If one of them is left out, so are those that are not listed.`,
+						`The first ${next.changes.changes.length} of ${next.changes.total} changes. The others are undone, too.`,
 					),
 				tree.element,
 			);
@@ -289,7 +281,7 @@ function planFacts(plan) {
 		),
 		list(
 			'Merged with later changes',
-			plan.merged.map((path) => [raw(path, 'path')]),
+			plan.merged.map(({ path }) => [raw(path, 'path')]),
 			'info',
 		),
 		plan.left_out > 0 && h('p.note', `${plural(plan.left_out, 'other change')} of these calls would be kept.`),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::Args;
 use haft_agent::{calls_since, rewind_run};
 use haft_ledger::{EventLog, Ledger, ReceiptQuery};
-use haft_runtime::{CallOptions, Runtime, UndoPreview, UndoTarget};
+use haft_runtime::{CallOptions, Runtime, UndoPaths, UndoPreview, UndoTarget};
 use haft_tool::{Cancel, ReceiptState, Reversible, ToolError};
 
 use super::args::WorkspaceArgs;
@@ -104,7 +104,7 @@ pub(super) fn undo(args: &UndoArgs) -> CommandResult {
             let session = ledger.session_in(id, &args.how.workspace.folder()?)?;
             (UndoTarget::Session(session.id), Some(session.workspace))
         }
-        ([], None) => (target_here(args), None),
+        ([], None) => (target_here(args, &ledger)?, None),
         (ids, _) => (UndoTarget::Calls(ids.to_vec()), Some(common_workspace(&ledger, ids)?)),
     };
     let builder = args.how.workspace.builder()?;
@@ -112,8 +112,8 @@ pub(super) fn undo(args: &UndoArgs) -> CommandResult {
         Some(workspace) => builder.workspace(workspace).build()?,
         None => builder.build()?,
     };
-    let paths = args.paths.iter().map(|path| paths::named(path)).collect::<Result<Vec<_>, _>>()?;
-    apply(&runtime, &target, &paths, &args.how, "Undo")
+    let only = args.paths.iter().map(|path| paths::named(path)).collect::<Result<Vec<_>, _>>()?;
+    apply(&runtime, &target, &UndoPaths { only, ..UndoPaths::default() }, &args.how, "Undo")
 }
 
 /// Undoes the calls of a run from a turn on, then takes the conversation back.
@@ -134,7 +134,7 @@ fn undo_turns(ledger: Ledger, run: &str, turn: usize, how: &UndoFlags) -> Comman
         let is_wanted = how.dry_run || how.yes || terminal::confirm_change(&question);
         if is_wanted { CliExit::Done } else { CliExit::Denied }
     } else {
-        apply(&runtime, &UndoTarget::Calls(calls), &[], how, "Undo")?
+        apply(&runtime, &UndoTarget::Calls(calls), &UndoPaths::default(), how, "Undo")?
     };
     if exit == CliExit::Done && !how.dry_run {
         rewind_run(&(Arc::new(ledger) as Arc<dyn EventLog>), &session.id, turn)?;
@@ -144,16 +144,22 @@ fn undo_turns(ledger: Ledger, run: &str, turn: usize, how: &UndoFlags) -> Comman
 }
 
 pub(super) fn redo(args: &RedoArgs) -> CommandResult {
-    apply(&args.how.workspace.builder()?.build()?, &UndoTarget::LastUndo, &[], &args.how, "Redo")
+    apply(
+        &args.how.workspace.builder()?.build()?,
+        &UndoTarget::LastUndo,
+        &UndoPaths::default(),
+        &args.how,
+        "Redo",
+    )
 }
 
-fn target_here(args: &UndoArgs) -> UndoTarget {
-    match (args.last, args.to, args.since) {
+fn target_here(args: &UndoArgs, ledger: &Ledger) -> Result<UndoTarget, ToolError> {
+    Ok(match (args.last, args.to, args.since) {
         (Some(count), _, _) => UndoTarget::LastCalls(usize::try_from(count).unwrap_or(usize::MAX)),
-        (_, Some(id), _) => UndoTarget::AfterCall(id),
+        (_, Some(id), _) => UndoTarget::AfterCall { id: ledger.receipt(id)?.id, session: None },
         (_, _, Some(time)) => UndoTarget::Since(time),
         _ => UndoTarget::Last,
-    }
+    })
 }
 
 fn common_workspace(ledger: &Ledger, ids: &[i64]) -> Result<PathBuf, ToolError> {
@@ -171,7 +177,7 @@ fn common_workspace(ledger: &Ledger, ids: &[i64]) -> Result<PathBuf, ToolError> 
 fn apply(
     runtime: &Runtime,
     target: &UndoTarget,
-    paths: &[PathBuf],
+    paths: &UndoPaths,
     how: &UndoFlags,
     word: &str,
 ) -> CommandResult {
@@ -284,7 +290,7 @@ fn note_what_stays(runtime: &Runtime, target: &UndoTarget, preview: &UndoPreview
     let oldest = match target {
         UndoTarget::Last => preview.receipts.first().map(|receipt| receipt.id),
         UndoTarget::LastCalls(_) | UndoTarget::Since(_) => preview.receipts.last().map(|receipt| receipt.id),
-        UndoTarget::AfterCall(id) => Some(*id),
+        UndoTarget::AfterCall { id, .. } => Some(*id),
         _ => None,
     };
     let Some(oldest) = oldest else { return Ok(()) };

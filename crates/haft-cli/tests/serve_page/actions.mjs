@@ -49,6 +49,11 @@ test('only the paths that are selected come back', async () => {
 	const one = await person();
 	const page = await open(one, server, '/undo/calls/3');
 	await page.getByRole('button', { name: 'Undo (3 changes)' }).waitFor();
+	// What is left out keeps the directory around it.
+	await page.getByRole('checkbox', { name: 'Include d/c.txt' }).uncheck();
+	await page.getByRole('button', { name: 'Undo (1 change)' }).waitFor();
+	await page.getByRole('checkbox', { name: 'Include d/c.txt' }).check();
+	await page.getByRole('button', { name: 'Undo (3 changes)' }).waitFor();
 	await page.getByRole('checkbox', { name: 'Include a.txt' }).uncheck();
 	await perform(page, 'Undo (2 changes)');
 	assert(!existsSync(fixture.path('d')));
@@ -90,6 +95,23 @@ test('what changed while the plan was shown is not undone unseen', async () => {
 	await page.getByLabel('Overwrite later changes').check();
 	await perform(page, 'Undo (1 change)');
 	assert(!existsSync(fixture.path('e.txt')));
+	await assertQuiet(one);
+	await one.context.close();
+});
+
+test('a merge is shown before it is made', async () => {
+	const one = await person();
+	fixture.write('m.txt', '1\n2\n3\n4\n5\n6\n');
+	await fixture.bash('sed -i s/1/one/ m.txt');
+	fixture.write('m.txt', 'one\n2\n3\n4\n5\nsix\n');
+	const { id } = (await server.api('/calls')).calls[0];
+	const page = await open(one, server, `/undo/calls/${id}`);
+	await page.getByLabel('Merge with later changes').check();
+	await page.getByRole('heading', { name: 'Merged with later changes' }).waitFor();
+	await page.locator('tr.removed').getByText('one').waitFor();
+	assert.deepEqual(await page.locator('tr.added td.code').allInnerTexts(), ['+1']);
+	await perform(page, 'Undo (1 change)');
+	assert.equal(fixture.read('m.txt'), '1\n2\n3\n4\n5\nsix\n');
 	await assertQuiet(one);
 	await one.context.close();
 });

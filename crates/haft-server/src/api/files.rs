@@ -24,7 +24,7 @@ const MAX_CALLS: usize = 5_000;
 /// Changes of all calls together that are looked at.
 const MAX_CHANGES: usize = 200_000;
 /// Lines of a difference that are sent.
-const MAX_DIFF_LINES: usize = 5_000;
+pub(super) const MAX_DIFF_LINES: usize = 5_000;
 /// Larger files are not compared line by line.
 const MAX_COMPARED_BYTES: usize = 4 << 20;
 /// A hash in hexadecimal.

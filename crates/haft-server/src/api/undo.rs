@@ -2,24 +2,29 @@
 
 use std::path::PathBuf;
 
-use haft_runtime::{CallOptions, Runtime, UndoPreview, UndoTarget};
+use haft_ledger::Ledger;
+use haft_runtime::{
+    CallOptions, Runtime, UndoPaths, UndoPreview, UndoTarget, recorded_content, text_changes,
+};
 use haft_tool::{Reversible, ToolError, hex, path_to_text};
 use sha2::{Digest as _, Sha256};
 
 use super::describe::{of_change, of_receipt, part_of, shown_path};
 use super::error::ApiError;
-use super::types::{CallWithReason, PathConflict, UndoDone, UndoPlanInfo, UndoRequest, UndoWhat};
+use super::types::{CallWithReason, MergedFile, PathConflict, UndoDone, UndoPlanInfo, UndoRequest, UndoWhat};
 use super::{Api, ApiRequest, files};
 
 /// Changes of a plan that are sent.
 const MAX_CHANGES: usize = 20_000;
+/// Lines of all merged files together that are sent.
+const MAX_MERGED_LINES: usize = 20_000;
 
 /// What an undo would do.
 pub(super) fn preview(api: &Api, request: &ApiRequest<'_>) -> Result<UndoPlanInfo, ApiError> {
     let wanted: UndoRequest = request.json()?;
     let (workspace, target) = target(api, &wanted.what)?;
     let runtime = api.backend.runtime(&workspace, None)?;
-    Ok(PlannedUndo::new(runtime, &target, &wanted)?.plan())
+    Ok(PlannedUndo::new(runtime, &target, &wanted)?.plan(&api.ledger))
 }
 
 /// Performs an undo, if it does what was shown.
@@ -36,7 +41,7 @@ pub(super) fn perform(api: &Api, request: &ApiRequest<'_>) -> Result<UndoDone, A
     let planned = PlannedUndo::new(runtime, &target, &wanted)?;
     if planned.identity() != *shown {
         let error = ApiError::conflict("Something has changed since the preview. Look at the new one.");
-        return Err(error.with_details(&planned.plan()));
+        return Err(error.with_details(&planned.plan(&api.ledger)));
     }
     let result = planned.runtime.undo_blocking(&planned.preview, wanted.force, CallOptions::default())?;
     match result.output.error_kind {
@@ -53,8 +58,10 @@ struct PlannedUndo {
 
 impl PlannedUndo {
     fn new(runtime: Runtime, target: &UndoTarget, wanted: &UndoRequest) -> Result<Self, ApiError> {
-        let absolute = |path: &String| files::absolute(path, runtime.workspace());
-        let paths: Vec<PathBuf> = wanted.paths.iter().map(absolute).collect();
+        let absolute = |paths: &[String]| -> Vec<PathBuf> {
+            paths.iter().map(|path| files::absolute(path, runtime.workspace())).collect()
+        };
+        let paths = UndoPaths { only: absolute(&wanted.paths), except: absolute(&wanted.except) };
         let mut preview = runtime.undo_preview_in(target, &paths)?;
         if wanted.merge {
             preview = runtime.merge_conflicts(preview)?;
@@ -71,7 +78,7 @@ impl PlannedUndo {
         hex(&digest)
     }
 
-    fn plan(&self) -> UndoPlanInfo {
+    fn plan(&self, ledger: &Ledger) -> UndoPlanInfo {
         let preview = &self.preview;
         let workspace = self.runtime.workspace();
         let partly = preview.receipts.iter().filter_map(|receipt| match &receipt.reversible {
@@ -102,9 +109,24 @@ impl PlannedUndo {
                 .map(|(call, why)| CallWithReason { call: *call, why: why.clone() })
                 .collect(),
             partly: partly.collect(),
-            merged: preview.merged.keys().map(|path| shown_path(path, workspace)).collect(),
+            merged: self.merged_files(ledger),
             left_out: preview.left_out as u64,
         }
+    }
+
+    /// The files that are merged, with their differences: the ledger does not have the merged texts yet.
+    fn merged_files(&self, ledger: &Ledger) -> Vec<MergedFile> {
+        let mut lines_left = MAX_MERGED_LINES;
+        let merged = self.preview.merged.iter().map(|(path, text)| {
+            let change = self.preview.restore.changes.iter().find(|change| change.path == *path);
+            let now = change.and_then(|change| recorded_content(ledger, path, &change.before));
+            let now = now.unwrap_or_default();
+            let changes =
+                text_changes(&String::from_utf8_lossy(&now), text, lines_left.min(files::MAX_DIFF_LINES));
+            lines_left -= changes.hunks.iter().map(|hunk| hunk.lines.len()).sum::<usize>().min(lines_left);
+            MergedFile { path: shown_path(path, self.runtime.workspace()), changes }
+        });
+        merged.collect()
     }
 }
 
@@ -112,20 +134,22 @@ impl PlannedUndo {
 fn target(api: &Api, what: &UndoWhat) -> Result<(PathBuf, UndoTarget), ApiError> {
     let workspace_of = |id: i64| -> Result<PathBuf, ApiError> { Ok(api.ledger.receipt(id)?.workspace) };
     match what {
-        UndoWhat { calls: Some(calls), session: None, after: None, redo: None } => {
+        UndoWhat { calls: Some(calls), session: None, from: None, redo: None } => {
             let Some(first) = calls.first() else {
                 return Err(ApiError::bad_request("calls: name at least one call."));
             };
             Ok((workspace_of(*first)?, UndoTarget::Calls(calls.clone())))
         }
-        UndoWhat { calls: None, session: Some(id), after: None, redo: None } => {
+        UndoWhat { calls: None, session: Some(id), from: None, redo: None } => {
             let session = api.ledger.session_with_id(id)?;
             Ok((session.workspace, UndoTarget::Session(session.id)))
         }
-        UndoWhat { calls: None, session: None, after: Some(id), redo: None } => {
-            Ok((workspace_of(*id)?, UndoTarget::AfterCall(*id)))
+        UndoWhat { calls: None, session, from: Some(id), redo: None } => {
+            let session = session.as_ref().map(|id| api.ledger.session_with_id(id)).transpose()?;
+            let session = session.map(|session| session.id);
+            Ok((workspace_of(*id)?, UndoTarget::AfterCall { id: id.saturating_sub(1), session }))
         }
-        UndoWhat { calls: None, session: None, after: None, redo: Some(workspace) } => {
+        UndoWhat { calls: None, session: None, from: None, redo: Some(workspace) } => {
             let path = haft_tool::path_from_text(workspace);
             if !path.is_absolute() {
                 let why = format!("redo: {} is not an absolute path.", path_to_text(&path));
@@ -133,6 +157,6 @@ fn target(api: &Api, what: &UndoWhat) -> Result<(PathBuf, UndoTarget), ApiError>
             }
             Ok((path, UndoTarget::LastUndo))
         }
-        _ => Err(ApiError::bad_request("Give exactly one of calls, session, after and redo.")),
+        _ => Err(ApiError::bad_request("Give calls, session, from or redo, or from and session.")),
     }
 }

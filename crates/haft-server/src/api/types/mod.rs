@@ -19,4 +19,6 @@ pub(crate) use runs::{MessageCall, MessageList, RunMessage, RunSession};
 pub use server::Provider;
 pub(crate) use server::{ErrorBody, ErrorInfo, Meta, Nothing, ToolDefinition, ToolList};
 pub(crate) use sessions::{Now, Run, SessionDetail, SessionEntry, SessionList, SubagentInfo};
-pub(crate) use undo::{CallWithReason, PathConflict, UndoDone, UndoPlanInfo, UndoRequest, UndoWhat};
+pub(crate) use undo::{
+    CallWithReason, MergedFile, PathConflict, UndoDone, UndoPlanInfo, UndoRequest, UndoWhat,
+};

@@ -1,11 +1,12 @@
 //! Undo and redo.
 
+use haft_runtime::TextChanges;
 use haft_tool::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{CallSummary, ChangeList};
 
-/// What to undo or redo. Exactly one field.
+/// What to undo or redo: one of the fields, or `from` with `session`.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct UndoWhat {
@@ -13,8 +14,8 @@ pub(crate) struct UndoWhat {
     pub(crate) calls: Option<Vec<i64>>,
     /// All calls of a session.
     pub(crate) session: Option<String>,
-    /// All calls of this call's workspace after this one.
-    pub(crate) after: Option<i64>,
+    /// This call and all later ones of its workspace; with `session`, only those of the session.
+    pub(crate) from: Option<i64>,
     /// The last undo in this workspace: a redo.
     pub(crate) redo: Option<String>,
 }
@@ -28,6 +29,9 @@ pub(crate) struct UndoRequest {
     /// Only these paths, absolute or relative to the workspace; everything if there are none.
     #[serde(default)]
     pub(crate) paths: Vec<String>,
+    /// What is at or below these paths stays.
+    #[serde(default)]
+    pub(crate) except: Vec<String>,
     /// Whether files that changed since are merged where that is possible.
     #[serde(default)]
     pub(crate) merge: bool,
@@ -54,10 +58,19 @@ pub(crate) struct UndoPlanInfo {
     pub(crate) blocked: Vec<CallWithReason>,
     /// Why parts would not come back, one sentence for each call that says so.
     pub(crate) partly: Vec<CallWithReason>,
-    /// Paths whose content is merged with what changed since.
-    pub(crate) merged: Vec<String>,
+    /// The files that are merged with what changed since.
+    pub(crate) merged: Vec<MergedFile>,
     /// Changes of the calls that stay, because only some paths are undone.
     pub(crate) left_out: u64,
+}
+
+/// A file that is merged with what changed since.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct MergedFile {
+    /// The path.
+    pub(crate) path: String,
+    /// What the undo would change in its text.
+    pub(crate) changes: TextChanges,
 }
 
 /// A path that is no longer as the calls left it.
