@@ -5,15 +5,15 @@ use serde::{Deserialize, Serialize};
 
 use super::{CallSummary, ChangeList};
 
-/// What to undo or redo. Exactly one field.
+/// What to undo or redo. Exactly one field is set.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct UndoWhat {
-    /// These calls. An undo among them is redone.
+    /// These calls. Those that are undos are redone.
     pub(crate) calls: Option<Vec<i64>>,
     /// All calls of a session.
     pub(crate) session: Option<String>,
-    /// All calls of this call's workspace after this one.
+    /// All later calls in this call's workspace.
     pub(crate) after: Option<i64>,
     /// The last undo in this workspace: a redo.
     pub(crate) redo: Option<String>,
@@ -25,10 +25,10 @@ pub(crate) struct UndoWhat {
 pub(crate) struct UndoRequest {
     /// What to undo.
     pub(crate) what: UndoWhat,
-    /// Only these paths, absolute or relative to the workspace; everything if there are none.
+    /// Only these paths, absolute or relative to the workspace; if empty, all paths.
     #[serde(default)]
     pub(crate) paths: Vec<String>,
-    /// Whether files that changed since are merged where that is possible.
+    /// Whether files that changed since are merged where possible.
     #[serde(default)]
     pub(crate) merge: bool,
     /// The `plan` of the preview that was shown. Required to perform the undo; ignored by the preview.
@@ -42,21 +42,21 @@ pub(crate) struct UndoRequest {
 /// What an undo would do.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct UndoPlanInfo {
-    /// Identifies this plan. The undo is refused if it would do something else by then.
+    /// Identifies this plan. The undo is refused if by then it would do something else.
     pub(crate) plan: String,
     /// The calls that would be undone, newest first.
     pub(crate) calls: Vec<CallSummary>,
-    /// What would change: `before` is how the path is now, `after` how it would be.
+    /// What would change: `before` is the path's state now, `after` its state after the undo.
     pub(crate) changes: ChangeList,
     /// Paths that are no longer as the calls left them.
     pub(crate) conflicts: Vec<PathConflict>,
     /// Calls that cannot be undone, and why.
     pub(crate) blocked: Vec<CallWithReason>,
-    /// Why parts would not come back, one sentence for each call that says so.
+    /// Calls that would come back only in part, and why.
     pub(crate) partly: Vec<CallWithReason>,
-    /// Paths whose content is merged with what changed since.
+    /// Paths whose content is merged with later changes.
     pub(crate) merged: Vec<String>,
-    /// Changes of the calls that stay, because only some paths are undone.
+    /// How many changes of the calls stay, because only some paths are undone.
     pub(crate) left_out: u64,
 }
 
@@ -67,13 +67,13 @@ pub(crate) struct PathConflict {
     pub(crate) path: String,
     /// What is there now.
     pub(crate) found: String,
-    /// The later call that left it so, if it was one.
+    /// The later call that left it so, if it was a call.
     pub(crate) changed_by: Option<i64>,
-    /// Whether it cannot be overwritten, because it is in the way of a directory.
+    /// Whether it cannot be overwritten, because it is in the way of moving a directory back.
     pub(crate) blocks: bool,
 }
 
-/// A call with the reason why it cannot be undone, or not exactly.
+/// A call that cannot be undone, or not exactly, and why.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct CallWithReason {
     /// The call.
@@ -87,6 +87,6 @@ pub(crate) struct CallWithReason {
 pub(crate) struct UndoDone {
     /// The call of the undo itself.
     pub(crate) call: i64,
-    /// What it says, for people.
+    /// Its result, for people.
     pub(crate) message: String,
 }
