@@ -1,4 +1,4 @@
-// Undo and redo: what it would do, choices, and then the deed.
+// Undo and redo: the plan, its options, and the undo itself.
 /** @import * as T from './types.js' */
 /** @import {Page} from './state.js' */
 
@@ -44,7 +44,7 @@ export async function showUndo(page, kind = 'workspace', which = getMeta().works
 			redo,
 		);
 		if (can('act')) {
-			// The link is there only if it leads to something.
+			// The link is shown only if there is something to redo.
 			api.undoPreview({ what: { redo: which }, paths: [], merge: false, force: false }, signal).then(
 				() => fill(redo, h('a', { href: `#/undo/redo/${encoded}` }, 'Redo the last undo here…')),
 				() => {},
@@ -111,7 +111,7 @@ async function pointInTime(page, panel, isSession, which) {
 		showPlan(page, panel, what, AbortSignal.any([shown.signal, signal]));
 	}, 300);
 	slider.addEventListener('input', () => {
-		// The plan of another point must not be performed by the button that was there.
+		// The old button must not perform the plan of another point.
 		shown.abort();
 		panel.replaceChildren();
 		describe();
@@ -119,13 +119,13 @@ async function pointInTime(page, panel, isSession, which) {
 	});
 	describe();
 	onLive(({ event, data }) => {
-		// The chosen call stays chosen. A plan that is shown is examined again when it is performed.
+		// The chosen call stays chosen. A plan that is shown is checked again when it is performed.
 		if (event === 'call' && calls.apply(data)) show(back() > 0 ? 1 : 0);
 	}, signal);
 	return undefined;
 }
 
-/** The newest calls that are not undone already, and those of their undos that reach further back.
+/** Of the newest calls, those that are not undone yet, without undos of calls that are among them.
  * @param {CallList} calls @param {number} count */
 function toUndo(calls, count) {
 	const range = Array.from({ length: count }, (_, index) => /** @type {T.CallSummary} */ (calls.at(index)));
@@ -133,14 +133,14 @@ function toUndo(calls, count) {
 	return range.filter(({ undone_by, undoes }) => !undone_by && !undoes.some((id) => ids.has(id))).map(({ id }) => id);
 }
 
-/** Shows the plan, and again after each choice.
+/** Shows the plan, and updates it after each choice.
  * @param {Page} page @param {HTMLElement} panel @param {T.UndoWhat} what @param {AbortSignal} signal */
 async function showPlan(page, panel, what, signal) {
 	/** @type {Set<string>} */
 	const excluded = new Set();
 	/** @type {T.UndoPlan | null} */
 	let plan = null;
-	/** All paths, whether they are selected or not. @type {string[]} */
+	/** All paths, selected or not. @type {string[]} */
 	let all = [];
 	let asked = 0;
 	const isRedo = () => plan?.calls.some(({ undoes }) => undoes.length) ?? false;
@@ -180,7 +180,7 @@ async function showPlan(page, panel, what, signal) {
 		plan = next;
 		if (next.changes.total === 0 && next.conflicts.length === 0 && excluded.size === 0) {
 			options.hidden = true;
-			// A call that was denied did nothing, so it is of no interest why that could not be undone.
+			// A denied call did nothing, so it does not matter why it cannot be undone.
 			const blocked = next.blocked.filter(({ call }) => next.calls.some(({ id, state }) => id === call && state !== 'denied'));
 			return fill(facts, blockedList(blocked), h('p.empty', 'There is nothing to change.'));
 		}
@@ -191,7 +191,7 @@ async function showPlan(page, panel, what, signal) {
 		perform.textContent = `${isRedo() ? 'Redo' : 'Undo'} (${plural(next.changes.total, 'change')})`;
 		force.element.hidden = next.conflicts.length === 0 && !force.input.checked;
 		merge.element.hidden = next.conflicts.length === 0 && next.merged.length === 0 && !merge.input.checked;
-		// The tree stays as it was for the whole plan, so that paths can be selected again.
+		// The tree keeps showing the whole plan, so that excluded paths can be selected again.
 		if (excluded.size === 0) {
 			all = next.changes.changes.map(({ path }) => path);
 			const tree = new ChangeTree(
@@ -249,7 +249,7 @@ async function showPlan(page, panel, what, signal) {
 	update();
 }
 
-/** A part of the plan that a person has to know about.
+/** A list of things in the plan that a person has to know.
  * @param {string} title @param {import('./dom.js').Child[][]} items */
 const list = (title, items, kind = 'warn') =>
 	items.length > 0 &&
