@@ -285,8 +285,8 @@ fn page(data: &str) -> String {
     let policy = format!(
         "default-src 'none'; script-src data: {} {}; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; \
          form-action 'none'; require-trusted-types-for 'script'; trusted-types haft",
-        source(&imports),
-        source(START)
+        policy_source(&imports),
+        policy_source(START)
     );
     let style = assets::text("style.css");
     let html = assets::text("index.html");
@@ -315,7 +315,7 @@ fn page(data: &str) -> String {
 }
 
 /// The source expression by which a policy allows this script.
-fn source(script: &str) -> String {
+fn policy_source(script: &str) -> String {
     let digest: [u8; 32] = Sha256::digest(script.as_bytes()).into();
     format!("'sha256-{}'", BASE64.encode(digest))
 }

@@ -159,7 +159,7 @@ impl WebServer {
             "/openapi.json" | "/events" => Ok(not_allowed("GET")),
             _ => match api::find(&head.method, path) {
                 RouteMatch::Route(route, parameters) => {
-                    self.call(route, parameters, &head, body, given, access).await
+                    self.answer_route(route, parameters, &head, body, given, access).await
                 }
                 RouteMatch::OtherMethods(methods) => Ok(not_allowed(&methods)),
                 RouteMatch::Nothing => {
@@ -215,7 +215,7 @@ impl WebServer {
     }
 
     /// Answers an API request on a blocking thread.
-    async fn call(
+    async fn answer_route(
         &self,
         route: &'static Route,
         parameters: Vec<String>,

@@ -112,10 +112,10 @@ export function exactText(text, label, unshown = null) {
 		line = h('div');
 		more.before(line);
 	};
-	/** @param {{lines: number, chars: number}} most */
-	const show = (most) => {
+	/** @param {{lines: number, chars: number}} limit */
+	const show = (limit) => {
 		const hadFocus = document.activeElement === more;
-		for (let lines = 0, chars = 0; !piece.done && lines < most.lines && chars < most.chars; piece = source.next()) {
+		for (let lines = 0, chars = 0; !piece.done && lines < limit.lines && chars < limit.chars; piece = source.next()) {
 			const { value } = piece;
 			end = value.end;
 			chars += value.chars.length;

@@ -47,12 +47,12 @@ pub(super) fn list(api: &Api, query: &Query) -> Result<ChangedFiles, ApiError> {
         before: until.map(|id| id.saturating_add(1)),
         only_changes: true,
     };
-    let (mut receipts, mut count) = (Vec::new(), 0);
+    let (mut receipts, mut change_count) = (Vec::new(), 0);
     let summaries = ledger.summaries(&wanted)?;
     let mut is_cut = summaries.len() == MAX_CALLS;
     for summary in summaries {
-        count += usize::try_from(summary.change_count).unwrap_or(usize::MAX);
-        if count > MAX_CHANGES && !receipts.is_empty() {
+        change_count += usize::try_from(summary.change_count).unwrap_or(usize::MAX);
+        if change_count > MAX_CHANGES && !receipts.is_empty() {
             is_cut = true;
             break;
         }
@@ -96,7 +96,7 @@ fn calls_by_path(receipts: &[Receipt]) -> BTreeMap<&Path, Vec<i64>> {
 pub(super) fn diff(api: &Api, query: &Query) -> Result<VersionDiff, ApiError> {
     let why = "Give an absolute path, or a path and its workspace.";
     let path = named_path(query)?.ok_or_else(|| ApiError::bad_request(why))?;
-    let (before, after) = (side(api, query, "before", &path)?, side(api, query, "after", &path)?);
+    let (before, after) = (version(api, query, "before", &path)?, version(api, query, "after", &path)?);
     let image = |bytes: &[u8]| image_type(bytes).map(str::to_owned);
     Ok(match (before, after) {
         (Version::TooLarge, _) | (_, Version::TooLarge) => VersionDiff::TooLarge,
@@ -134,7 +134,7 @@ enum Version {
     Unknown,
 }
 
-fn side(api: &Api, query: &Query, name: &str, path: &Path) -> Result<Version, ApiError> {
+fn version(api: &Api, query: &Query, name: &str, path: &Path) -> Result<Version, ApiError> {
     let Some(hash) = query.get(name) else { return Ok(Version::Known(Vec::new())) };
     check_hash(hash)?;
     if api.ledger.blob_size(hash)?.is_some_and(|size| size > MAX_DIFF_FILE_BYTES) {

@@ -73,8 +73,8 @@ pub(super) fn list(api: &Api, query: &Query) -> Result<SessionList, ApiError> {
         let before = query.get("before").map(parse_cursor).transpose()?;
         api.ledger.sessions_before(workspace.as_deref(), before.unwrap_or((u64::MAX, "")), limit)?
     };
-    let is_page = query.get("q").is_none() && found.len() == limit;
-    let next = found.last().filter(|_| is_page).map(|last| format!("{}.{}", last.started_at, last.id));
+    let may_have_more = query.get("q").is_none() && found.len() == limit;
+    let next = found.last().filter(|_| may_have_more).map(|last| format!("{}.{}", last.started_at, last.id));
     let driven = driven(&api.ledger)?;
     let sessions: Result<Vec<SessionEntry>, ToolError> =
         found.iter().map(|info| of_session(&api.ledger, info, &driven)).collect();

@@ -118,7 +118,7 @@ pub(super) fn run(args: &WebServerArgs) -> CommandResult {
         setup.config.proxies(runtime.http_service(), ledger.clone());
     screen::warnings(&warnings);
     screen::silence_warnings();
-    let state = running::begin(&directory)?;
+    let locked_file = running::begin(&directory)?;
     let log = RotatingLog::open(directory.join("access.log"), MAX_LOG_BYTES)?;
 
     let cancel = Cancel::new();
@@ -137,9 +137,9 @@ pub(super) fn run(args: &WebServerArgs) -> CommandResult {
     };
     let backend = Arc::new(ServeBackend::new(ledger.clone(), workspace));
     let server = haft_server::serve(options, ledger, backend)?;
-    let noted = RunningServerFile::new(server.address(), own_name.as_deref(), &args.allow_host, &tokens);
-    state.write(&noted)?;
-    show_url(args, &noted, &directory)?;
+    let contents = RunningServerFile::new(server.address(), own_name.as_deref(), &args.allow_host, &tokens);
+    locked_file.write(&contents)?;
+    show_url(args, &contents, &directory)?;
     if args.token_file.is_none() {
         let others = "Other roles: haft serve --url --role view|approve. Ctrl-C stops the server; agents keep running.";
         screen::note(&styled(FAINT, others));
@@ -150,7 +150,7 @@ pub(super) fn run(args: &WebServerArgs) -> CommandResult {
     }
     while !cancel.wait(WAIT_INTERVAL) {}
     drop(server);
-    state.end();
+    locked_file.end();
     Ok(CliExit::Done)
 }
 
