@@ -83,7 +83,7 @@ export const select = (options, props) =>
 	);
 
 /** Returns a function that runs the action once in the next frame, however often it is called; also in hidden tabs.
-  * @param {() => void} action @param {number} [ms] a delay in place of the next frame */
+ * @param {() => void} action @param {number} [ms] a delay in place of the next frame */
 export function batched(action, ms = 0) {
 	let waits = false;
 	const run = () => {

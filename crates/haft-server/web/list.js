@@ -14,9 +14,9 @@ export const rowsHigh = (count) => `calc(${count} * var(--row))`;
  * @typedef {object} Source
  * @property {string} label
  * @property {() => number} count
-  * @property {(index: number) => T | undefined} item `undefined` while it is not loaded; a new object when it has changed
+ * @property {(index: number) => T | undefined} item `undefined` while it is not loaded; a new object when it has changed
  * @property {(item: T, index: number) => HTMLElement} build
-  * @property {(last: number) => void} [need] called with the last row that is shown
+ * @property {(last: number) => void} [need] called with the last row that is shown
  */
 
 /** @template T */

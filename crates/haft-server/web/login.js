@@ -1,4 +1,4 @@
-// The view that asks for a token if there is none or a wrong one.
+// The view that asks for a token if the current one is missing or wrong.
 /** @import {Page} from './state.js' */
 
 import { add, form, h, labelled } from './dom.js';

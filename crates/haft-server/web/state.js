@@ -14,8 +14,8 @@ import { duration, time } from './text.js';
  * @property {{move: (by: number) => void} | null} list the list that j and k move in; without one they move between `data-nav`
  * @property {Record<string, () => void>} keys
  * @property {URLSearchParams} query the part of the address after `?`
-  * @property {(path: string, query?: Record<string, string | false>) => void} remember replaces the address, so that reloading
-  *   or going back shows the same
+ * @property {(path: string, query?: Record<string, string | false>) => void} remember replaces the address, so that reloading
+ *   or going back shows the same
  */
 
 /** @type {T.Meta} */

@@ -70,7 +70,7 @@ test('a call is seen when it begins, while it writes and when it ends', async ()
 		all.sort((a, b) => a - b);
 		console.log(`# until the page shows the ${what}: median ${all[ROUNDS >> 1]} ms, longest ${all[ROUNDS - 1]} ms`);
 	}
-	// The call as such, in the timeline of its session.
+	// The call is also in the timeline of its session.
 	const { sessions } = await server.api('/sessions');
 	await go(page, `/session/${sessions[0].id}`);
 	await page.locator('.call-row').filter({ hasText: 'done' }).first().waitFor();

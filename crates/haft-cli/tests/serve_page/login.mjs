@@ -23,7 +23,7 @@ test('the token leaves the address at once and survives a reload', async () => {
 	const kept = await page.evaluate(() => JSON.stringify(localStorage));
 	assert(!kept.includes(TOKENS.act));
 	await assertQuiet(one);
-	// Going back leads to no address with a token.
+	// Going back does not return to an address with a token.
 	await page.goBack().catch(() => {});
 	assert(!page.url().includes('token'));
 });

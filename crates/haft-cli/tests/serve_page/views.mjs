@@ -189,7 +189,7 @@ test('replay shows the folder as it was after each call', async () => {
 	await page.getByText('Call 10 of 10').waitFor();
 	await after.getByText('last.js').first().waitFor();
 	await assertApart(after.locator('.tree-row'));
-	// A reload leads to the same call.
+	// A reload shows the same call.
 	await page.reload();
 	await page.getByText('Call 10 of 10').waitFor();
 	await assertQuiet(one);

@@ -9,7 +9,7 @@ use serde::Serialize;
 pub(crate) struct ChangeList {
     /// The changes, sorted by path.
     pub(crate) changes: Vec<ChangeEntry>,
-    /// How many there are in all.
+    /// How many changes there are in total.
     pub(crate) total: u64,
     /// The value of `offset` for the next part; `null` at the end.
     pub(crate) next: Option<u64>,
