@@ -1,4 +1,4 @@
-//! Calls in the order of their numbers, with little more than what is counted.
+//! Calls in the order of their numbers, with little more than the fields that metrics count.
 
 use haft_tool::{ErrorKind, ReceiptState, ToolError};
 use rusqlite::{Params, Row};
@@ -8,12 +8,12 @@ use crate::Ledger;
 use crate::error::TxResult;
 use crate::sql::{self, int};
 
-/// What is counted of a call.
+/// The fields of a call that metrics count.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CountedCall {
     /// Its number.
     pub id: i64,
-    /// How it ended, or that it has not.
+    /// How it ended, or that it still runs.
     pub state: ReceiptState,
     /// The dialect of its session.
     pub dialect: Option<String>,
@@ -31,7 +31,7 @@ pub struct CountedCall {
     pub enforcement: Option<String>,
 }
 
-/// The part of a receipt that is read.
+/// The fields of a receipt that are read.
 #[derive(Deserialize)]
 struct CountedBody {
     tool: String,
@@ -85,7 +85,7 @@ impl Ledger {
 fn counted(id: i64, row: &Row<'_>) -> TxResult<CountedCall> {
     let body: String = row.get(2)?;
     let body: CountedBody = serde_json::from_str(&body).map_err(ToolError::from)?;
-    // A call that was found dead has its state only in the column.
+    // When a call's process was found dead, only the column has the state.
     let state: String = row.get(1)?;
     let is_interrupted = state == ReceiptState::Interrupted.word();
     Ok(CountedCall {

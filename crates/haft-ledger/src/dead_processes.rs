@@ -1,4 +1,4 @@
-//! What dead processes left behind, for a process that shows it to people.
+//! Cleans up what dead processes left behind, for a process that shows it to people.
 
 use haft_tool::{ToolError, now_ms};
 use rusqlite::{Connection, params};
@@ -11,8 +11,8 @@ use crate::questions::answers;
 use crate::sql::{self, int};
 
 impl Ledger {
-    /// Withdraws the questions of processes that have died, and ends their right to drive runs, with an entry of the feed for each;
-    /// they no longer count as showing questions. Returns whether calls of such processes are left to recovery.
+    /// Withdraws the questions of dead processes and ends their right to drive runs, with a feed entry for each; they no longer count
+    /// as showing questions. Returns whether they left calls that need recovery.
     pub fn forget_dead_processes(&self) -> Result<bool, ToolError> {
         let (questions, drivers, silent, has_calls) = self.db.read(|conn| {
             let questions = dead(conn, sql::OPEN_QUESTION_PROCESSES)?;
@@ -38,7 +38,7 @@ impl Ledger {
     }
 }
 
-/// The rows whose process is gone: what they are about, and the process.
+/// The rows whose process is gone: their first column, and the process.
 fn dead(conn: &Connection, sql: &str) -> TxResult<Vec<(rusqlite::types::Value, String)>> {
     let now = now_ms();
     let mut statement = conn.prepare_cached(sql)?;
@@ -53,7 +53,7 @@ fn dead(conn: &Connection, sql: &str) -> TxResult<Vec<(rusqlite::types::Value, S
     Ok(found)
 }
 
-/// The processes that no longer show questions. One that does after all notes it again.
+/// The processes that no longer show questions. If one still does, it will note so again.
 fn silent(conn: &Connection) -> TxResult<Vec<String>> {
     let now = now_ms();
     let mut statement = conn.prepare_cached(sql::ALL_ANSWERING)?;

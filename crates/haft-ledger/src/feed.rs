@@ -1,6 +1,6 @@
-//! The feed: what has happened in the ledger, in order, so that a process can follow what others do.
+//! The feed: what happened in the ledger, in order, so that a process can follow what others do.
 //!
-//! Triggers of the database write it, so no writer can forget it. Only the newest entries are kept.
+//! Database triggers write it, so that no writer can forget to. Only the newest entries are kept.
 
 use haft_tool::ToolError;
 use rusqlite::{OptionalExtension, params};
@@ -19,7 +19,7 @@ pub struct FeedEntry {
     pub item: FeedItem,
 }
 
-/// What has happened in a session.
+/// What happened in a session.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FeedItem {
@@ -29,7 +29,7 @@ pub enum FeedItem {
     Call(i64),
     /// The event of this number was appended to its log.
     Event(u64),
-    /// A process began or ceased to drive its run.
+    /// A process began or stopped driving its run.
     Driver,
     /// This question was asked, answered or withdrawn.
     Question(QuestionId),
@@ -50,9 +50,9 @@ impl Ledger {
     /// At most `limit` entries of the feed after a position, oldest first; `None` if the next ones are no longer kept.
     pub fn feed_after(&self, position: u64, limit: usize) -> Result<Option<Vec<FeedEntry>>, ToolError> {
         self.db.read(|conn| {
-            let bounds = conn.prepare_cached(sql::FEED_START)?.query_row([], |row| row.get(0))?;
-            let oldest: Option<u64> = bounds;
-            // In a ledger without entries there is no position but the first.
+            let oldest: Option<u64> =
+                conn.prepare_cached(sql::FEED_START)?.query_row([], |row| row.get(0))?;
+            // An empty feed has no position but 0.
             if oldest.map_or(position > 0, |oldest| position + 1 < oldest) {
                 return Ok(None);
             }

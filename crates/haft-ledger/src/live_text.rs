@@ -1,5 +1,5 @@
-//! Text of something that is still under way: the output of a running command, the answer that a model is writing. Other processes
-//! read it from a file, which is gone when it is complete.
+//! Text that is still growing: the output of a running command, or the answer that a model is writing. Other processes read it
+//! from a file, which is removed when the text is complete.
 
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
@@ -14,10 +14,10 @@ use crate::directory::{make_private_dirs, private_file};
 use crate::error::TxResult;
 use crate::{Ledger, sql};
 
-/// When the file is larger, only the newest part of the text is kept.
+/// When the file gets larger, only the newest part of the text is kept.
 const MAX_FILE_BYTES: u64 = 256 << 10;
 const KEPT_BYTES: usize = 64 << 10;
-/// The end of the name of a file that is to replace another one.
+/// The suffix of a file that is about to replace another one.
 const NEW_FILE: &str = ".new";
 /// The file begins with the position of its first byte in the whole text.
 const HEADER_BYTES: usize = 8;
@@ -61,7 +61,7 @@ pub struct LiveText {
 }
 
 impl Ledger {
-    /// Begins a text. One that is left from a process that died is replaced.
+    /// Begins a text. One that a dead process left behind is replaced.
     pub fn begin_live_text(&self, source: LiveSource<'_>) -> Result<LiveWriter, ToolError> {
         let path = self.live_path(source);
         let failed = |error| ToolError::io(path.display(), &error);
@@ -72,9 +72,9 @@ impl Ledger {
         Ok(LiveWriter { path, file, bytes: 0, start: 0 })
     }
 
-    /// The text from the byte `from` on, or from the first one that is kept after it; `None` if there is no such text.
+    /// The text from the byte `from` on, or from the first byte that is still kept; `None` if there is no such text.
     pub fn live_text(&self, source: LiveSource<'_>, from: u64) -> Option<LiveText> {
-        // A text that is being replaced has the old or the new file.
+        // While the file is being replaced, this reads the old or the new one.
         read_from(&self.live_path(source), from).ok()
     }
 
@@ -82,9 +82,9 @@ impl Ledger {
         self.db.dir().live().join(source.file_name())
     }
 
-    /// Removes the texts that dead processes left behind. Only texts of what runs now are read, so this is about space alone.
+    /// Removes the texts that dead processes left behind, only to free space: texts of what no longer runs are never read.
     pub(crate) fn remove_stale_live_texts(&self) -> Result<(), ToolError> {
-        // Listed first: what begins meanwhile has its row before its file.
+        // Listed first, because whatever begins meanwhile has its row before its file.
         let Ok(entries) = fs::read_dir(self.db.dir().live()) else { return Ok(()) };
         let names: Vec<String> =
             entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
@@ -137,7 +137,7 @@ impl LiveWriter {
         self.replace(end + bytes.len() as u64 - kept.len() as u64, &kept)
     }
 
-    /// Puts a file with this part of the text in the place of the old one, so that a reader sees one or the other.
+    /// Replaces the file by one with this part of the text; readers see the old or the new file.
     fn replace(&mut self, start: u64, kept: &[u8]) -> io::Result<()> {
         let mut temp = self.path.clone().into_os_string();
         temp.push(NEW_FILE);
@@ -151,7 +151,7 @@ impl LiveWriter {
 
 impl Drop for LiveWriter {
     fn drop(&mut self) {
-        // What is left is removed by housekeeping.
+        // If this fails, housekeeping removes the file.
         let _ = fs::remove_file(&self.path);
     }
 }

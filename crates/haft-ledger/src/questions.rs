@@ -12,7 +12,8 @@ use crate::sql::{self, int};
 
 /// No person can review a longer question.
 const MAX_QUESTION_BYTES: usize = 1 << 20;
-/// A process that has not noted for so long that it shows questions is gone: whether one in another pid namespace runs cannot be seen.
+/// A process that has not noted for this long that it shows questions counts as gone, because a process in another pid namespace
+/// cannot be seen.
 const MAX_ANSWERING_AGE_MS: u64 = 2 * 60 * 1_000;
 
 /// The number of a question in the ledger.
@@ -38,7 +39,7 @@ pub struct StoredQuestion {
 }
 
 impl StoredQuestion {
-    /// Whether an answer would be of use.
+    /// Whether it still waits for an answer.
     pub fn is_open(&self) -> bool {
         self.ended_at.is_none() && self.is_asked
     }
@@ -54,8 +55,7 @@ impl Ledger {
         })
     }
 
-    /// Answers a question. Fails with [`ErrorKind::Conflict`] and the detail `answer` if it was answered before, also if it was
-    /// withdrawn.
+    /// Answers a question. Fails with [`ErrorKind::Conflict`] and the detail `answer` if it was already answered or withdrawn.
     pub fn answer(&self, id: QuestionId, answer: &Value) -> Result<(), ToolError> {
         let text = readable("answer", answer)?;
         let answered = self.db.write(Durability::ProcessCrash, |conn| {
@@ -95,7 +95,7 @@ impl Ledger {
             let mut rows = statement.query([])?;
             let mut all = Vec::new();
             while let Some(row) = rows.next()? {
-                // One that cannot be read must not hide the others.
+                // A question that cannot be read must not hide the others.
                 all.extend(stored(row).ok());
             }
             Ok(all)
@@ -103,7 +103,7 @@ impl Ledger {
         Ok(all.into_iter().filter(StoredQuestion::is_open).collect())
     }
 
-    /// Notes whether this process shows questions to a person who can answer them. While it does, it has to be noted again each
+    /// Notes whether this process shows questions to a person who can answer them. While it does, the note has to be repeated every
     /// minute.
     pub fn set_answering(&self, is_answering: bool) -> Result<(), ToolError> {
         let process = ProcessIdentity::current().to_text();
@@ -134,13 +134,13 @@ impl Ledger {
     }
 }
 
-/// Whether a process that noted at `since` that it shows questions still does.
+/// Whether a process that noted at `since` that it shows questions counts as still doing so.
 pub(crate) fn answers(process: &str, since: u64, now: u64) -> bool {
     let is_gone = ProcessIdentity::parse(process).is_none_or(|process| process.is_gone(since, now));
     !is_gone && now.saturating_sub(since) <= MAX_ANSWERING_AGE_MS
 }
 
-/// A question or an answer as text that can be read again.
+/// A question or an answer as text, unless it is too deep or too long to be read again.
 fn readable(what: &str, value: &Value) -> Result<String, ToolError> {
     if is_deeper_than(value, MAX_JSON_DEPTH) {
         return Err(ToolError::invalid_arguments(format!("The {what} is nested too deep to be shown.")));

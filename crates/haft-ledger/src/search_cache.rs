@@ -1,4 +1,4 @@
-//! A cache of search engines' answers, so that the same search is paid for once.
+//! A cache of search engines' answers, so that the same search is paid for only once.
 
 use haft_tool::{ToolError, Value, now_ms};
 use rusqlite::{OptionalExtension, params};
@@ -23,7 +23,7 @@ impl Ledger {
         body.map(parse).transpose()
     }
 
-    /// Stores an answer under a key, and forgets those that are older than `max_age_ms`.
+    /// Stores an answer under a key, and deletes answers older than `max_age_ms`.
     pub fn cache_search(&self, key: &str, answer: &Value, max_age_ms: u64) -> Result<(), ToolError> {
         let (now, body) = (now_ms(), answer.to_string());
         self.db.write(Durability::ProcessCrash, |conn| {

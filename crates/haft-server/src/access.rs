@@ -9,20 +9,20 @@ use haft_tool::lock;
 use hyper::Request;
 use hyper::header::HeaderMap;
 
-/// Refused tokens in a minute before further ones are refused with another status.
+/// Wrong tokens per minute that get status 401; further ones get 429.
 const MAX_WRONG_TOKENS: u32 = 10;
 const MINUTE: Duration = Duration::from_mins(1);
 
 /// What a token allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
-    /// To use Loom's proxies, and nothing else: for agents.
+    /// May use Loom's proxies and nothing else; meant for agents.
     Proxy,
-    /// To look at everything.
+    /// May look at everything.
     View,
-    /// Also to answer questions.
+    /// May also answer questions.
     Approve,
-    /// Also to undo, change rules, start runs and use the proxies.
+    /// May also undo, change rules, start runs and use the proxies.
     Act,
 }
 
@@ -40,7 +40,7 @@ impl Role {
         }
     }
 
-    /// Whether the proxies can be used. To look at what agents do gives no right to spend money.
+    /// Whether the role may use the proxies. They cost money, which View and Approve may not spend.
     pub(crate) const fn may_use_proxies(self) -> bool {
         matches!(self, Self::Proxy | Self::Act)
     }
@@ -51,7 +51,7 @@ impl Role {
     }
 }
 
-/// A role and the secret that gives it.
+/// A role and the secret that grants it.
 #[derive(Clone)]
 pub struct RoleToken {
     /// The role.
@@ -66,7 +66,7 @@ pub(crate) struct Access {
     wrong: Mutex<WrongTokens>,
 }
 
-/// Tokens that were refused since a time.
+/// How many tokens were refused since a point in time.
 struct WrongTokens {
     since: Instant,
     count: u32,
@@ -107,7 +107,8 @@ impl Access {
         }
     }
 
-    /// Counts a wrong token. A right one is accepted all the same, so that wrong tokens of others do not lock out its holder.
+    /// Counts a wrong token and returns whether there are too many. A valid token is accepted regardless, so that others cannot lock
+    /// its holder out.
     fn has_too_many_wrong_tokens(&self) -> bool {
         let mut wrong = lock(&self.wrong);
         if wrong.since.elapsed() > MINUTE {
@@ -118,7 +119,8 @@ impl Access {
     }
 }
 
-/// A browser says which kind of page a request comes from; only this server's own page and the address bar may ask for data.
+/// Refuses requests that the browser marks as coming from other sites; only this server's own page and the address bar may ask
+/// for data.
 pub(crate) fn check_fetch_site(headers: &HeaderMap) -> Result<(), AccessDenied> {
     for site in headers.get_all("sec-fetch-site") {
         if !matches!(site.as_bytes(), b"same-origin" | b"none") {
@@ -128,7 +130,7 @@ pub(crate) fn check_fetch_site(headers: &HeaderMap) -> Result<(), AccessDenied> 
     Ok(())
 }
 
-/// A request whose token does not allow it.
+/// The error for a token whose role is too low.
 pub(crate) fn forbidden(needed: Role, given: Role) -> AccessDenied {
     denied(
         403,

@@ -6,10 +6,10 @@ use std::sync::Mutex;
 
 use haft_tool::{json, lock, now_ms};
 
-/// Characters of a path that are kept.
+/// Characters of a path that are logged.
 const MAX_PATH_CHARS: usize = 512;
 
-/// Writes the access log; nothing if there is none.
+/// Writes the access log, if there is one.
 pub(crate) struct AccessLog {
     target: Mutex<Option<Box<dyn Write + Send>>>,
 }
@@ -18,7 +18,7 @@ pub(crate) struct AccessLog {
 pub(crate) struct LoggedRequest<'a> {
     pub(crate) peer: SocketAddr,
     pub(crate) method: &'a str,
-    /// Without the query, which may contain texts that are searched for.
+    /// Without the query, which may contain search texts.
     pub(crate) path: &'a str,
     pub(crate) role: Option<&'static str>,
     pub(crate) status: u16,
@@ -41,10 +41,10 @@ impl AccessLog {
             "role": request.role,
             "status": request.status,
         });
-        // One write: several servers append to the same file, and it is rotated between writes.
+        // One write per line, because several servers append to the same file and it is rotated between writes.
         let line = format!("{line}\n");
         if let Err(error) = out.write_all(line.as_bytes()).and_then(|()| out.flush()) {
-            // The disk may be full; later requests may be logged again.
+            // Not fatal: the disk may be full only for a while.
             tracing::warn!(%error, "a request could not be written to the access log");
         }
     }

@@ -1,4 +1,4 @@
-//! The files of the page, which are a part of the program.
+//! The files of the page, embedded in the program.
 
 /// A file of the page.
 pub(crate) struct Asset {
@@ -88,7 +88,7 @@ pub(crate) fn at(path: &str) -> Option<&'static Asset> {
     ALL.iter().find(|asset| asset.name == name)
 }
 
-/// A file's text; nothing if there is no such file.
+/// The text of a file; empty if there is no such file.
 pub(crate) fn text(name: &str) -> &'static str {
     let found = ALL.iter().find(|asset| asset.name == name);
     found.and_then(|asset| std::str::from_utf8(asset.bytes).ok()).unwrap_or_default()
@@ -104,7 +104,7 @@ mod tests {
         let folder = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/web")).unwrap();
         let mut names: Vec<String> =
             folder.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-        // No module imports them while it runs.
+        // Only the type checker reads these two.
         names.retain(|name| name != "tsconfig.json" && name != "types.js");
         names.sort();
         let served: Vec<&str> = ALL.iter().map(|asset| asset.name).collect();

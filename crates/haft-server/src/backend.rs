@@ -1,4 +1,4 @@
-//! What the server needs of the program that it is a part of.
+//! What the server needs from the program that runs it.
 
 use std::path::Path;
 
@@ -9,9 +9,9 @@ use haft_tool::ToolError;
 use crate::api::types::{Attachment, NewMessage, NewRun, Provider, RuleChange, RuleChanged};
 use crate::image_type::image_type;
 
-/// The settings, runtimes and runs of the program.
+/// The program's settings, runtimes and runs.
 pub trait Backend: Send + Sync + 'static {
-    /// A runtime in which calls in this workspace are decided as in a session there, with the tools of a dialect.
+    /// A runtime that decides calls as a session in this workspace would, with the tools of a dialect.
     fn runtime(&self, workspace: &Path, dialect: Option<&str>) -> Result<Runtime, ToolError>;
 
     /// Adds a rule to the settings.
@@ -20,16 +20,16 @@ pub trait Backend: Send + Sync + 'static {
     /// Removes a rule from the settings.
     fn remove_rule(&self, change: &RuleChange) -> Result<RuleChanged, ToolError>;
 
-    /// Whether a rule with this origin is in settings that [`Backend::remove_rule`] changes.
+    /// Whether [`Backend::remove_rule`] can remove a rule with this origin.
     fn can_remove(&self, origin: &str) -> bool;
 
-    /// The providers of models that runs can use.
+    /// The model providers that runs can use.
     fn providers(&self) -> Vec<Provider>;
 
-    /// Starts a run in a process of its own, which outlives the server, and returns its session.
+    /// Starts a run in its own process, which outlives the server, and returns its session.
     fn start_run(&self, run: &NewRun, attachments: &[DecodedAttachment]) -> Result<String, ToolError>;
 
-    /// Continues the run of a session in the same way.
+    /// Continues a session's run in the same way.
     fn continue_run(
         &self,
         session: &SessionInfo,
@@ -37,11 +37,11 @@ pub trait Backend: Send + Sync + 'static {
         attachments: &[DecodedAttachment],
     ) -> Result<(), ToolError>;
 
-    /// Interrupts the turn that a process drives, as Ctrl-C does.
+    /// Interrupts the turn that a process is driving, as Ctrl-C does.
     fn interrupt(&self, pid: u32) -> Result<(), ToolError>;
 }
 
-/// A file for the model.
+/// A decoded file for the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DecodedAttachment {
     /// Text, with the file's name.
@@ -61,7 +61,7 @@ pub enum DecodedAttachment {
 }
 
 impl DecodedAttachment {
-    /// The file, if a model can be shown it.
+    /// Decodes a file; only text and images that models can see are accepted.
     pub(crate) fn decode(given: &Attachment) -> Result<Self, ToolError> {
         use base64::Engine as _;
         let invalid = |why: &str| ToolError::invalid_arguments(format!("{}: {why}", given.name));

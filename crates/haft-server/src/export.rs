@@ -1,4 +1,4 @@
-//! A session as one HTML file: the page itself with the answers that it would get, so that it needs no server and no network.
+//! Exports a session as one HTML file: the page with recorded answers of the API, so that it needs no server and no network.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -19,20 +19,20 @@ use crate::api::{self, Api, ApiRequest, RouteMatch};
 use crate::assets;
 use crate::reply::{HttpReply, ReplyContent};
 
-/// Bytes of answers in a file. What does not fit is left out, and the page says so.
+/// Bytes of recorded answers in an export. What does not fit is left out, and the page says so.
 const MAX_BYTES: usize = 64 << 20;
-/// Differences of files in a file.
+/// File differences in an export.
 const MAX_DIFFS: usize = 5_000;
-/// Parts of one list in a file.
+/// Parts of one list in an export.
 const MAX_PARTS: usize = 20;
 /// Calls of a session that are exported.
 const MAX_CALLS: usize = 20_000;
-/// Calls that are read at once.
+/// Calls per read.
 const READ_CALL_COUNT: usize = 500;
-/// As the page asks for parts of lists; the keys of the answers depend on it.
+/// The part sizes that the page requests; they are part of the keys of the recorded answers.
 const MESSAGES_PART_COUNT: usize = 200;
 const CHANGES_PART_COUNT: usize = 1_000;
-/// The name that scripts import each other by.
+/// The prefix by which scripts import each other.
 const MODULES: &str = "haft/";
 /// The script that starts the page.
 const START: &str = "import 'haft/main.js';";
@@ -42,7 +42,7 @@ pub(crate) fn reply(api: &Api, session: &str) -> Result<HttpReply, ApiError> {
     let mut recorder = Recorder { api, answers: BTreeMap::new(), bytes: 0, diffs: 0 };
     recorder.record("/meta");
     let id = encoded(session);
-    // A session that cannot be read is an error, not a file.
+    // Without the session itself there is nothing to export.
     if let Some(detail) = recorder.try_record(&format!("/sessions/{id}"))? {
         recorder.session(&id, &detail);
     }
@@ -54,14 +54,14 @@ pub(crate) fn reply(api: &Api, session: &str) -> Result<HttpReply, ApiError> {
     Ok(reply.with(CONTENT_DISPOSITION, &format!("attachment; filename=\"haft-{name}.html\"")))
 }
 
-/// What the file carries for the page.
+/// The data in the file for the page.
 #[derive(Serialize)]
 struct ExportData<'a> {
     session: &'a str,
     responses: BTreeMap<String, Box<RawValue>>,
 }
 
-/// Answers, by path and query as the page asks for them. One that cannot be given is left out, and the page says so.
+/// Records answers by the path and query with which the page requests them. An answer that fails is left out, and the page says so.
 struct Recorder<'a> {
     api: &'a Api,
     answers: BTreeMap<String, Box<RawValue>>,
@@ -70,7 +70,7 @@ struct Recorder<'a> {
 }
 
 impl Recorder<'_> {
-    /// Records what belongs to a session, and then its subagents.
+    /// Records a session, then its subagents.
     fn session(&mut self, id: &str, detail: &Value) {
         self.session_parts(id);
         let agents = detail.get("agents").and_then(Value::as_array);
@@ -128,7 +128,7 @@ impl Recorder<'_> {
         calls
     }
 
-    /// Records all parts of a list; `next` says where the next one begins.
+    /// Records all parts of a list; `next` returns where the next one begins.
     fn parts(
         &mut self,
         path: &str,
@@ -158,7 +158,7 @@ impl Recorder<'_> {
             if self.diffs >= MAX_DIFFS {
                 return;
             }
-            // Without its hash the content of a file is not known.
+            // The content of a file without a hash is not known.
             let is_unknown = |kind: &str, hash: &str| text(kind) == "file" && hash.is_empty();
             if is_unknown("/before/kind", before) || is_unknown("/after/kind", after) {
                 continue;
@@ -191,7 +191,7 @@ impl Recorder<'_> {
         }
     }
 
-    /// Records a picture. One that is gone, or too large, is left out.
+    /// Records an image, unless it is gone or too large.
     fn image(&mut self, hash: &str, query: &str) {
         let path = format!("/blobs/{hash}");
         if let Ok((content_type, bytes)) = request(self.api, &format!("{path}{query}")) {
@@ -200,7 +200,7 @@ impl Recorder<'_> {
         }
     }
 
-    /// Records the answer to a request. `None` if it is there already, does not fit, or is an error.
+    /// Records the answer to a request. `None` if it was recorded before, does not fit, or is an error.
     fn record(&mut self, path: &str) -> Option<Value> {
         self.try_record(path).unwrap_or_else(|error| {
             tracing::warn!(path, error = error.message(), "an answer is left out of an export");
@@ -216,7 +216,7 @@ impl Recorder<'_> {
         Ok(self.keep(path, answer).then_some(value))
     }
 
-    /// The answer to a request: the value, and the JSON itself.
+    /// The answer to a request, parsed and as JSON text.
     fn answer(&self, path: &str) -> Result<(Value, Vec<u8>), ApiError> {
         let (_, answer) = request(self.api, path)?;
         let value = serde_json::from_slice(&answer).map_err(haft_tool::ToolError::from)?;
@@ -244,7 +244,7 @@ fn next_change(part: &Value) -> Option<u64> {
     next_number(part.get("changes")?)
 }
 
-/// The content type and the bytes of an answer that needs no more than the role to look.
+/// Answers a request with the role View: the content type and the bytes.
 fn request(api: &Api, path: &str) -> Result<(&'static str, Vec<u8>), ApiError> {
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
     let RouteMatch::Route(route, parameters) = api::find(&Method::GET, path) else {
@@ -260,7 +260,7 @@ fn request(api: &Api, path: &str) -> Result<(&'static str, Vec<u8>), ApiError> {
     }
 }
 
-/// A text in a URL, as `encodeURIComponent` writes it.
+/// Encodes a text for a URL as `encodeURIComponent` does.
 fn encoded(text: &str) -> String {
     let mut url = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -273,7 +273,7 @@ fn encoded(text: &str) -> String {
     url
 }
 
-/// The page with its scripts, its style and the answers, which are JSON.
+/// The page with its scripts, its style and the recorded answers, which are JSON.
 fn page(data: &str) -> String {
     let mut imports = serde_json::Map::new();
     for asset in assets::ALL.iter().filter(|asset| asset.is_script()) {
@@ -285,25 +285,25 @@ fn page(data: &str) -> String {
     let policy = format!(
         "default-src 'none'; script-src data: {} {}; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; \
          form-action 'none'; require-trusted-types-for 'script'; trusted-types haft",
-        source(&imports),
-        source(START)
+        policy_source(&imports),
+        policy_source(START)
     );
     let style = assets::text("style.css");
     let html = assets::text("index.html");
-    // The policy comes first, so that it holds for everything else.
+    // The policy comes first, so that it applies to everything after it.
     let head = format!("<head>\n<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">");
     let html = html.replace("<head>", &head);
     let html =
         html.replace("<link rel=\"stylesheet\" href=\"style.css\">", &format!("<style>{style}</style>"));
     let html = html.replace("<script type=\"module\" src=\"main.js\"></script>\n", "");
     let (start, end) = html.split_once("</body>").unwrap_or((&html, ""));
-    // The answers are long, so they are copied once.
+    // Allocated in full, so that the long answers are copied only once.
     let mut page =
         String::with_capacity(start.len() + data.len() + data.len() / 8 + imports.len() + end.len());
     page.push_str(start);
     page.push_str("<script type=\"application/json\" id=\"export\">");
     for (number, part) in data.split('<').enumerate() {
-        // In JSON, a less-than sign can be written so that no markup begins.
+        // Escaped, as JSON allows, so that no data can begin a tag.
         page.push_str(if number > 0 { "\\u003c" } else { "" });
         page.push_str(part);
     }
@@ -314,8 +314,8 @@ fn page(data: &str) -> String {
     page
 }
 
-/// A script as a source of a policy.
-fn source(script: &str) -> String {
+/// The source expression by which a policy allows this script.
+fn policy_source(script: &str) -> String {
     let digest: [u8; 32] = Sha256::digest(script.as_bytes()).into();
     format!("'sha256-{}'", BASE64.encode(digest))
 }

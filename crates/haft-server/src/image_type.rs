@@ -1,6 +1,6 @@
-//! Which bytes are a picture.
+//! Detects images by their first bytes.
 
-/// The media type of an image that browsers show without running anything in it.
+/// The media type, if these bytes are an image that browsers show without executing anything in it.
 pub(crate) fn image_type(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [0x89, b'P', b'N', b'G', ..] => Some("image/png"),

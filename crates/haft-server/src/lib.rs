@@ -1,6 +1,7 @@
 //! `haft serve`: a web page and an HTTP API over the ledger, and Loom's proxies.
 //!
-//! What must never be here: a run or a command of the server's own. Runs are processes of their own, so that ending the server harms none.
+//! What must never be here: code that executes a run or a command in the server's process. Each run has its own process, so that
+//! stopping the server harms none.
 
 mod access;
 mod access_log;
@@ -31,39 +32,39 @@ use haft_tool::ToolError;
 use proxy::Proxies;
 use tokio::sync::Semaphore;
 
-/// Connections at once: 500 pages with one stream each, and their requests.
+/// Concurrent connections: 500 pages with one stream each, and their requests.
 const MAX_CONNECTIONS: usize = 800;
-/// The size of a body: a message with pictures.
+/// Enough for a message with pictures.
 const MAX_BODY_BYTES: usize = 32 << 20;
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 const BODY_TIMEOUT: Duration = Duration::from_mins(1);
-/// Streams of events at once.
+/// Concurrent event streams.
 const MAX_STREAMS: usize = 600;
-/// Those of tokens that may not answer questions, so that they cannot keep out the ones that may.
+/// Concurrent event streams whose tokens may not answer questions, so that they leave room for those that may.
 const MAX_VIEW_STREAMS: usize = 500;
-/// Threads that remain for the API when the proxies use all of theirs.
+/// Threads left for the API when the proxies use all of theirs.
 const MIN_API_THREADS: usize = 8;
-/// Answers at once that may look at many calls or files.
+/// Concurrent requests that may read many calls or files.
 const MAX_LARGE_ANSWERS: usize = 3;
-/// Requests to the proxies at once; each has a thread while its provider answers.
+/// Concurrent requests to the proxies; each occupies a thread until its provider has answered.
 const MAX_PROXY_REQUESTS: usize = 32;
 
-/// How to serve.
+/// How to run the server.
 pub struct ServerOptions {
     /// The address to listen on; port 0 takes a free port.
     pub address: SocketAddr,
     /// The tokens that are accepted.
     pub tokens: Vec<RoleToken>,
-    /// Additional values of `Host`, for example the name of a proxy.
+    /// Additional `Host` values to accept, for example the name of a reverse proxy.
     pub hosts: Vec<String>,
-    /// A name of this machine that no other program's server has had. What other servers at the same port have left in a browser,
-    /// such as service workers and cached scripts, does not reach a page that is opened by this name.
+    /// A host name of this machine that no other program's server has used, so that what such a server left in the browser for the
+    /// same port (service workers, cached scripts) cannot reach the page.
     pub own_name: Option<String>,
-    /// The folder in which runs begin unless another is given.
+    /// The folder that runs start in unless a request names another.
     pub workspace: PathBuf,
     /// Loom's proxies.
     pub proxies: Proxies,
-    /// Where the access log goes.
+    /// Where the access log is written, if anywhere.
     pub access_log: Option<Box<dyn Write + Send>>,
 }
 

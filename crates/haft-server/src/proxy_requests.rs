@@ -1,4 +1,4 @@
-//! Requests of the proxies' clients: a whole answer, or the events of one.
+//! Answers requests to the proxies, as a whole or as a stream of events.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use crate::api::error::ApiError;
 use crate::proxy::{LoomReply, LoomRequest, Proxies};
 use crate::reply::HttpReply;
 
-/// Events that wait for a client to read them.
+/// Events queued for a client that has not read them yet.
 const MAX_WAITING_EVENTS: usize = 64;
 
-/// Cancels when it is dropped: the client has gone, or has its whole answer.
+/// Cancels on drop: the client has disconnected, or has its whole answer.
 pub(crate) struct CancelIfAbandoned(pub(crate) Cancel);
 
 impl Drop for CancelIfAbandoned {
@@ -36,26 +36,26 @@ pub(crate) async fn answer(
     let (events, stream) = mpsc::channel::<Bytes>(MAX_WAITING_EVENTS);
     let (begin, begun) = oneshot::channel::<Option<WholeResponse>>();
     let cancel = Cancel::new();
-    let request_end = CancelIfAbandoned(cancel.clone());
+    let cancel_guard = CancelIfAbandoned(cancel.clone());
     tokio::task::spawn_blocking(move || {
         let _permit = permit;
         let request = LoomRequest { method: &method, path: &path, body: &body };
         let mut begin = Some(begin);
         let mut send = |event: String| {
-            // The first event says that the answer is a stream.
-            let goes_on = begin.take().is_none_or(|begin| begin.send(None).is_ok());
-            goes_on && events.blocking_send(event.into()).is_ok()
+            // The first event decides that the answer is a stream.
+            let is_connected = begin.take().is_none_or(|begin| begin.send(None).is_ok());
+            is_connected && events.blocking_send(event.into()).is_ok()
         };
         let reply = proxies.respond(&request, &cancel, &mut send);
         if let (LoomReply::Whole(whole), Some(begin)) = (reply, begin) {
-            // The client may have gone.
+            // Fails if the client has disconnected.
             let _ = begin.send(Some(whole));
         }
     });
     let failed = |_| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "The request failed.");
     let begun = begun.await.map_err(failed)?;
     let Some(WholeResponse { status, headers, body }) = begun else {
-        return Ok(HttpReply::events(stream).cancelling(request_end));
+        return Ok(HttpReply::events(stream).cancelling(cancel_guard));
     };
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let reply = HttpReply::bytes(status, "application/json", body);
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
     use crate::proxy::{ProxyModel, ProxyModels, SearchProxy};
 
-    /// Begins to answer, and then says nothing until it is cancelled.
+    /// Begins to answer, then stays silent until it is cancelled.
     struct Thinking;
 
     impl Model for Thinking {
@@ -113,7 +113,7 @@ mod tests {
         let body = reply.ok().unwrap().into_response(None).into_body();
         assert!(!body.is_end_stream());
         drop(body);
-        // The thread gives the permit back when the model has ended.
+        // The thread returns its permit when the model has ended.
         permits.acquire().await.unwrap().forget();
     }
 }

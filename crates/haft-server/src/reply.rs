@@ -17,11 +17,11 @@ use tokio::sync::mpsc;
 
 use crate::proxy_requests::CancelIfAbandoned;
 
-/// What the page may do: run its own scripts, reach its own server, show pictures; nothing else.
+/// The page may run its own scripts, reach its own server and show images, and nothing else.
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; worker-src 'self'; \
      img-src 'self' data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
      require-trusted-types-for 'script'; trusted-types haft";
-/// What a response may do that is opened as a page of its own: nothing.
+/// Any other response may do nothing, even if it is opened as a page.
 const DATA_POLICY: &str = "default-src 'none'; sandbox; frame-ancestors 'none'";
 
 /// An answer to a request.
@@ -30,9 +30,9 @@ pub(crate) struct HttpReply {
     pub(crate) content_type: &'static str,
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
     pub(crate) body: ReplyContent,
-    /// Whether it is a part of the page, which runs scripts.
+    /// Whether it is part of the page and may run scripts.
     is_page: bool,
-    /// Dropped with the body, which may be before its end.
+    /// Dropped with the body, which may happen before all of it was sent.
     at_end: Option<CancelIfAbandoned>,
 }
 
@@ -51,7 +51,7 @@ impl HttpReply {
         }
     }
 
-    /// Some bytes, which a browser shows as data.
+    /// Bytes that browsers treat as data.
     pub(crate) fn bytes(status: StatusCode, content_type: &'static str, bytes: impl Into<Bytes>) -> Self {
         let body = ReplyContent::Whole(bytes.into());
         Self { status, content_type, headers: Vec::new(), body, is_page: false, at_end: None }
@@ -70,7 +70,7 @@ impl HttpReply {
         Self { headers, body, ..Self::bytes(StatusCode::OK, "text/event-stream", Bytes::new()) }
     }
 
-    /// The same, and what makes it is cancelled when the client has gone.
+    /// The same reply, whose producer is cancelled when the client disconnects.
     pub(crate) fn cancelling(self, at_end: CancelIfAbandoned) -> Self {
         Self { at_end: Some(at_end), ..self }
     }
@@ -82,12 +82,12 @@ impl HttpReply {
         self
     }
 
-    /// Closes the connection, because the rest of the request's body is not read.
+    /// Closes the connection after the reply, for example because the request's body was not read to its end.
     pub(crate) fn and_close(self) -> Self {
         self.with(CONNECTION, "close")
     }
 
-    /// The response; it keeps its connection from being evicted until it is written.
+    /// The response; `active` keeps the connection from being evicted until it is written.
     pub(crate) fn into_response(self, active: Option<ActiveRequest>) -> Response<ReplyBody> {
         let mut response =
             Response::new(ReplyBody { content: self.body, _active: active, _at_end: self.at_end });

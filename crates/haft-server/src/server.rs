@@ -1,4 +1,4 @@
-//! Answers HTTP requests: checks who asks, then gives a file of the page, an answer of the API, or a stream of events.
+//! Answers HTTP requests: checks access, then returns a file of the page, an API response or an event stream.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,26 +23,26 @@ use crate::proxy::Proxies;
 use crate::proxy_requests::{self, CancelIfAbandoned};
 use crate::reply::{HttpReply, ReplyBody};
 
-/// What all requests share.
+/// The state that all requests share.
 pub(crate) struct WebServer {
     pub(crate) api: Arc<Api>,
-    /// A connection of its own for answers that may take long: everyone else would wait for them.
+    /// A separate database connection for slow requests, so that all others do not wait for them.
     pub(crate) long_reads: Ledger,
     pub(crate) hub: Arc<Hub>,
     pub(crate) access: Access,
     pub(crate) log: AccessLog,
     pub(crate) limits: ConnectionLimits,
     pub(crate) bodies: BodyReader,
-    /// One permit for each stream of events.
+    /// One permit per event stream.
     pub(crate) streams: Arc<Semaphore>,
-    /// One permit more for each stream whose token may not answer questions.
+    /// An additional permit per stream whose token may not answer questions.
     pub(crate) view_streams: Arc<Semaphore>,
-    /// One permit for each answer that may take long.
+    /// One permit per slow request.
     pub(crate) large_answers: Arc<Semaphore>,
     pub(crate) exports: Arc<Semaphore>,
     pub(crate) metrics: Arc<LedgerMetrics>,
     pub(crate) proxies: Arc<Proxies>,
-    /// One permit for each request to the proxies.
+    /// One permit per request to the proxies.
     pub(crate) proxy_requests: Arc<Semaphore>,
 }
 
@@ -55,7 +55,7 @@ struct RequestAccess<'a> {
 }
 
 impl RequestAccess<'_> {
-    /// Marks the connection as active. It is not while its request arrives, so that slow clients do not keep others out.
+    /// Protects the connection from eviction. Called only once the request has arrived, so that slow clients do not keep others out.
     fn activate(&mut self) -> Result<(), ApiError> {
         if self.active.is_none() {
             self.active = Some(self.slot.activate().ok_or_else(too_many_connections)?);
@@ -77,7 +77,7 @@ impl RequestHandler for WebServer {
         let answered = self.answer(request, &mut access).await;
         let mut reply = answered.unwrap_or_else(ApiError::into_reply);
         if access.activate().is_err() {
-            // The slot was given to a newer connection while this request was idle.
+            // A newer connection got the slot while this one was idle.
             reply = too_many_connections().into_reply().and_close();
         }
         let RequestAccess { role, active, .. } = access;
@@ -129,7 +129,7 @@ impl WebServer {
                 _ => not_allowed("GET"),
             });
         }
-        // Another page may lead a person here, but not ask for data.
+        // Other sites may link to the page, but not request data.
         check_fetch_site(&head.headers)?;
         if path == "/healthz" {
             return Ok(HttpReply::bytes(StatusCode::OK, "text/plain; charset=utf-8", "ok\n"));
@@ -159,7 +159,7 @@ impl WebServer {
             "/openapi.json" | "/events" => Ok(not_allowed("GET")),
             _ => match api::find(&head.method, path) {
                 RouteMatch::Route(route, parameters) => {
-                    self.call(route, parameters, &head, body, given, access).await
+                    self.answer_route(route, parameters, &head, body, given, access).await
                 }
                 RouteMatch::OtherMethods(methods) => Ok(not_allowed(&methods)),
                 RouteMatch::Nothing => {
@@ -189,7 +189,7 @@ impl WebServer {
         Ok(HttpReply::bytes(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text))
     }
 
-    /// Passes a request of an agent on to a provider.
+    /// Answers an agent's request to one of the proxies.
     async fn proxy(
         &self,
         target: String,
@@ -205,7 +205,7 @@ impl WebServer {
             Ok(body) => body.bytes,
             Err(error) => return Ok(ApiError::from(error).into_reply().and_close()),
         };
-        // Not before, so that slow bodies take no places.
+        // Acquired only now, so that slow bodies occupy no permits.
         let Ok(permit) = Arc::clone(&self.proxy_requests).try_acquire_owned() else {
             return Err(overloaded("There are too many requests to the proxies."));
         };
@@ -214,8 +214,8 @@ impl WebServer {
         proxy_requests::answer(Arc::clone(&self.proxies), method, target, body, permit).await
     }
 
-    /// Answers a request of the API on a thread that may block.
-    async fn call(
+    /// Answers an API request on a blocking thread.
+    async fn answer_route(
         &self,
         route: &'static Route,
         parameters: Vec<String>,
@@ -233,7 +233,7 @@ impl WebServer {
             }
             match self.bodies.read(body, &self.limits).await {
                 Ok(body) => body.bytes,
-                // The rest of the body is not read.
+                // The rest of the body stays unread, so the connection cannot be reused.
                 Err(error) => return Ok(ApiError::from(error).into_reply().and_close()),
             }
         } else {
@@ -248,13 +248,13 @@ impl WebServer {
             AnswerCost::Large => Some(&self.large_answers),
             AnswerCost::Export => Some(&self.exports),
         };
-        // A client that goes while it waits gives up its place.
+        // A client that disconnects while it waits leaves the queue.
         let permit = match permits {
             Some(permits) => Some(Arc::clone(permits).acquire_owned().await.map_err(|_| stopping())?),
             None => None,
         };
         let cancel = Cancel::new();
-        let _request_end = CancelIfAbandoned(cancel.clone());
+        let _cancel_guard = CancelIfAbandoned(cancel.clone());
         let api = match permit {
             Some(_) => {
                 let ledger = self.long_reads.clone().with_cancel(cancel);
@@ -272,12 +272,12 @@ impl WebServer {
     }
 }
 
-/// A request whose thread has panicked.
+/// The error for a request whose thread panicked.
 fn failed(_: tokio::task::JoinError) -> ApiError {
     ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "The request failed.")
 }
 
-/// Who answers questions, for receipts.
+/// How receipts name the person who answers a question.
 fn person(peer: SocketAddr) -> String {
     if peer.ip().is_loopback() {
         return "a person on Haft's page".to_owned();
@@ -285,7 +285,7 @@ fn person(peer: SocketAddr) -> String {
     format!("a person on Haft's page at {}", peer.ip())
 }
 
-/// A form of another page can send other types, but not this one.
+/// Requires JSON, a content type that forms on other sites cannot send.
 fn check_content_type(headers: &HeaderMap) -> Result<(), ApiError> {
     let given = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if given.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json")) {

@@ -2,12 +2,12 @@
 
 // The class names of style.css for the eight colours.
 const COLOURS = ['black', 'red', 'green', 'yellow', 'blue', 'magenta', 'cyan', 'white'];
-// CSI; strings such as OSC, which end at the line's end at the latest; other sequences.
+// CSI; strings such as OSC, which end at the end of the line at the latest; other sequences.
 const SEQUENCE = /\x1b(?:\[([0-?]*)[ -/]*([@-~])|[\]PX^_][^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)?|[ -/]*[0-~])/g;
 const UNFINISHED = /\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b\x9c\n]*\x1b?|[ -/]*)?$/;
 const MAX_UNFINISHED_CHARS = 4096;
 
-/** Splits output into runs of text with the names of classes. */
+/** Splits output into runs of text with class names. */
 export class AnsiParser {
 	#pending = '';
 	#bold = false;
@@ -24,7 +24,7 @@ export class AnsiParser {
 		const rest = UNFINISHED.exec(text.slice(-MAX_UNFINISHED_CHARS));
 		this.#pending = rest?.[0] ?? '';
 		if (this.#pending) text = text.slice(0, -this.#pending.length);
-		// A bare carriage return would hide what is before it, so it begins a line.
+		// A bare carriage return begins a new line, because on a terminal it would hide the text before it.
 		text = text.replace(/(?<!\r)\r+\n/g, '\n');
 		let end = 0;
 		for (const found of text.matchAll(SEQUENCE)) {
@@ -69,7 +69,7 @@ export class AnsiParser {
 	}
 }
 
-/** The nearest of the eight colours, which can be read on any background of the page; and how many codes it took.
+/** The nearest of the eight colours, which are readable on any background of the page, and how many codes it took.
  * @param {number[]} codes @returns {[string, number]} */
 function nearest(codes) {
 	const [kind, index = 0, green = 0, blue = 0] = codes;

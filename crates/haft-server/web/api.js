@@ -6,7 +6,7 @@ import { recorded } from './recorded.js';
 import { getToken } from './token.js';
 
 const BASE = '/api/v1';
-/** Rows of one part of a list. */
+/** Rows per part of a list. */
 export const PAGE = 200;
 const CHANGES_PAGE = 1000;
 
@@ -23,7 +23,7 @@ export class ApiError extends Error {
 /** @type {() => void} */
 let onRefused = () => {};
 
-/** Says what happens when the token is refused.
+/** Sets what happens when the token is refused.
  * @param {() => void} action */
 export function whenRefused(action) {
 	onRefused = action;
@@ -67,7 +67,7 @@ async function get(path, signal) {
 /** @param {string} path @param {unknown} body @param {AbortSignal} [signal] @returns {Promise<any>} */
 const post = async (path, body, signal) => parseJson(await (await send(path, signal, body)).text());
 
-/** A query in the order given, without what is empty. Exports rely on this form.
+/** The query of a URL: values in the order given, without empty ones. Exports rely on this form.
  * @param {Record<string, string | number | boolean | null | undefined>} values */
 function query(values) {
 	const parts = Object.entries(values).filter(([, value]) => value || value === 0);
@@ -129,7 +129,7 @@ export function diff(change, workspace, signal) {
 
 const IMAGE = /^image\/(png|jpeg|gif|webp)$/;
 
-/** An image as an address for `<img>`, to be revoked; `null` if it is no image. It may be in the folder only.
+/** An object URL of an image, which the caller revokes; `null` if it is not an image. Its bytes may be only in the folder.
  * @param {string} hash @param {T.PathChange} change @param {string} workspace @param {AbortSignal} signal */
 export async function image(hash, change, workspace, signal) {
 	const path = `/blobs/${id(hash)}`;
@@ -178,7 +178,7 @@ export const interrupt = (session) => post(`/sessions/${id(session)}/interrupt`,
 
 const MAX_NAME_CHARS = 60;
 
-/** Saves the session as a file.
+/** Downloads the session as a file.
  * @param {string} session @param {string} name */
 export async function saveExport(session, name) {
 	const blob = await (await send(`/sessions/${id(session)}/export`)).blob();

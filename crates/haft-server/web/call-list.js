@@ -3,9 +3,9 @@
 
 import * as api from './api.js';
 
-/** How many earlier calls are compared to find those that still ran. */
+/** How many earlier calls are checked for still running. */
 const MAX_COMPARED = 50;
-/** Starts are known to the millisecond. */
+/** The precision of start times. */
 const MIN_OVERLAP_MS = 1;
 
 export class CallList {
@@ -19,7 +19,7 @@ export class CallList {
 	#next = null;
 	#isMore = true;
 	#wanted = 0;
-	/** Calls of events since the last request: its answer may be older. @type {Map<number, T.CallSummary>} */
+	/** Calls from events since the last request, whose answer may be older. @type {Map<number, T.CallSummary>} */
 	#newer = new Map();
 	/** @type {Promise<void> | null} */
 	#loading = null;
@@ -46,7 +46,7 @@ export class CallList {
 		return id === undefined ? undefined : this.#calls.get(id);
 	}
 
-	/** The earlier call that still ran when this one began, and ran longest.
+	/** Of the earlier calls that were still running when this one began, the one that ended last.
 	 * @param {number} index counted from the newest */
 	during(index) {
 		const call = this.at(index);
@@ -60,7 +60,7 @@ export class CallList {
 		return found;
 	}
 
-	/** Loads until there are so many, or all.
+	/** Loads until there are this many, or all.
 	 * @param {number} count */
 	ensure(count) {
 		this.#wanted = Math.max(this.#wanted, count);
@@ -82,7 +82,7 @@ export class CallList {
 		}
 	}
 
-	/** Takes a call of an event; whether it is new.
+	/** Takes a call from an event; returns whether it is new.
 	 * @param {T.CallSummary} call */
 	apply(call) {
 		if (this.#loading) this.#newer.set(call.id, call);

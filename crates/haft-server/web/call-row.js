@@ -16,15 +16,15 @@ const ERRORS = {
 	timeout: 'timed out',
 	io: 'input or output error',
 };
-/** What the state says already. */
+/** Kinds that add nothing to the call's state. */
 const UNSAID = ['permission_denied', 'execution_failed', 'interrupted'];
 
-/** What kind of error it was, in words; nothing if the state says it.
+/** The kind of error in words; empty if the state already says it.
  * @param {string | null} kind */
 export const errorWord = (kind) => (kind && !UNSAID.includes(kind) ? (ERRORS[kind] ?? kind.replaceAll('_', ' ')) : '');
 
 /** @param {T.CallSummary} call @param {{depth?: number, during?: T.CallSummary | undefined, extra?: import('./dom.js').Child}} [how]
- * `during` is an earlier call that still ran when this one began */
+ * `during` is an earlier call that was still running when this one began */
 export function callRow(call, { depth = 0, during, extra } = {}) {
 	const bar = h('span.bar', { 'aria-hidden': 'true' });
 	bar.style.inlineSize = `${Math.min(100, (100 * Math.log10(1 + call.duration_us / 1000)) / TEN_MINUTES)}%`;

@@ -1,4 +1,4 @@
-// Differences of files: unified or side by side, images as images.
+// Differences between files: unified or side by side, images as images.
 /** @import * as T from './types.js' */
 /** @import {Unshown} from './exact.js' */
 
@@ -8,7 +8,7 @@ import { exactNodes } from './exact.js';
 import { plural, size } from './text.js';
 
 const MAX_ROWS = 600;
-/** Of what a person decides about, less is shown at first: the rest is asked for. */
+/** Of changes that a person decides about, fewer rows are shown at first, and the rest on request. */
 const MAX_WATCHED_ROWS = 100;
 const MAX_LINE_CHARS = 2_000;
 const MORE_LINE_CHARS = 100_000;
@@ -17,17 +17,17 @@ const MAX_BLANK_LINES = 3;
 const WIDE_KEY = 'haft-diff-side-by-side';
 
 /** A line, or a run of blank lines. @typedef {{tag: ' ' | '+' | '-', text: string, old: number, new: number, blank?: number}} Line */
-/** A row of a difference; in a unified one there is one side only. @typedef {[Line | null, Line | null] | 'gap'} Row */
+/** A row of a difference; in a unified one it has only one side. @typedef {[Line | null, Line | null] | 'gap'} Row */
 
-/** Two columns are too narrow there. */
+/** Windows that are too narrow for two columns. */
 const narrow = matchMedia('(max-width: 640px)');
-/** The common part of two lines that are compared, at least; else they have nothing to do with each other. */
+/** Two lines with a smaller common part are not compared within the line, because they are probably unrelated. */
 const MIN_COMMON = 0.4;
 
 let isWideChosen = choice(WIDE_KEY) === '1';
 
-/** The difference of two texts, with a switch between its two forms.
- * @param {T.TextChanges} changes @param {Unshown | null} [unshown] what waits for all of it @returns {HTMLElement} */
+/** The difference between two texts, with a switch between its two forms.
+ * @param {T.TextChanges} changes @param {Unshown | null} [unshown] is told what is not shown yet @returns {HTMLElement} */
 export function textDiff(changes, unshown = null) {
 	const element = h('div.diff-box');
 	const isOneSided = changes.added === 0 || changes.removed === 0;
@@ -99,7 +99,7 @@ function rowsOf(changes, isWide) {
 	return rows;
 }
 
-/** Lines, each with 0, and one for each long run of blank ones, with their number.
+/** The lines, each with 0, except that one line with a count stands for a long run of blank lines.
  * @param {T.DiffLine[]} lines @returns {[T.DiffLine, number][]} */
 function withoutBlankRuns(lines) {
 	/** @type {[T.DiffLine, number][]} */
@@ -161,7 +161,7 @@ function cells(line, number, from, to, unshown) {
 	return [h('td', { class: `number ${kind(line)}` }, number), code(line, from, to, unshown)];
 }
 
-/** The text of a line; what differs from the other side is marked.
+/** The text of a line, with a mark on what differs from the other side.
  * @param {Line} line @param {number} from length of the common beginning @param {number} to length of the common end
  * @param {Unshown | null} unshown */
 function code(line, from, to, unshown) {
@@ -194,7 +194,7 @@ function code(line, from, to, unshown) {
 	return cell;
 }
 
-/** Where a text can be cut without cutting a pair of surrogates.
+/** Where a text can be cut without splitting a surrogate pair.
  * @param {string} text @param {number} at */
 const cutAt = (text, at) => Math.min(text.length, (text.charCodeAt(at) & 0xfc00) === 0xdc00 ? at + 1 : at);
 

@@ -1,10 +1,10 @@
-// Building elements. Text becomes text nodes and nothing else, so no content can become markup.
+// Builds elements. Text becomes text nodes and nothing else, so that no content can become markup.
 
 import { plain, plural, shown } from './text.js';
 
 /** @typedef {Node | string | number | null | undefined | false | Child[]} Child */
 
-/** Longer texts than this have an `Output` of their own. */
+/** Longer texts belong in an `Output`. */
 const MAX_CHARS = 5_000;
 const TEXT_ATTRIBUTES = new Set(['title', 'aria-label', 'placeholder', 'alt', 'label']);
 
@@ -54,7 +54,7 @@ export function refill(parent, ...children) {
 	links.find((anchor) => anchor.getAttribute('href') === focus)?.focus({ preventScroll: true });
 }
 
-/** A text from elsewhere within a line: its direction cannot reach what is around it.
+/** A text from elsewhere within a line, isolated so that its direction cannot affect what is around it.
  * @param {string} text @param {string} [className] */
 export const raw = (text, className) =>
 	h(
@@ -82,8 +82,8 @@ export const select = (options, props) =>
 		options.map(([value, label]) => h('option', { value }, label)),
 	);
 
-/** Calls a function once in the next frame, however often it is asked to; also in hidden tabs.
- * @param {() => void} action @param {number} [ms] how long it waits instead */
+/** Returns a function that runs the action once in the next frame, however often it is called; also in hidden tabs.
+ * @param {() => void} action @param {number} [ms] a delay in place of the next frame */
 export function batched(action, ms = 0) {
 	let waits = false;
 	const run = () => {
@@ -98,7 +98,7 @@ export function batched(action, ms = 0) {
 	};
 }
 
-/** Calls a function when it has not been asked to for a while.
+/** Returns a function that runs the action once it has not been called for a while.
  * @param {() => void} action @param {number} [ms] */
 export function debounced(action, ms = 250) {
 	let timer = 0;
@@ -124,7 +124,7 @@ export function checkbox(label, onchange) {
 	return { input, element: h('label.check', input, label) };
 }
 
-/** A choice that this browser keeps; without storage it is not kept.
+/** Reads or sets a choice that this browser remembers, if it has storage.
  * @param {string} key @param {string} [value] the new value */
 export function choice(key, value) {
 	try {

@@ -1,4 +1,4 @@
-// Texts that a person decides about: exactly as they are, character by character. What is not shown says so.
+// Texts that a person decides about, shown exactly, character by character. Where something is not shown, a note says so.
 
 import { add, button, h } from './dom.js';
 import { plural, shown } from './text.js';
@@ -13,15 +13,15 @@ const MORE = { lines: 20_000, chars: 500_000 };
 const MAX_PIECE_CHARS = 2_000;
 const MAX_LINE_CHARS = 1_000;
 
-// What text.js escapes, and all else that cannot be seen: spaces other than the ordinary one, characters without a meaning yet,
-// U+1D159, and accents that are piled up. U+FE0F belongs to the emoji before it.
+// What text.js escapes, and everything else that cannot be seen: spaces other than the ordinary one, unassigned characters,
+// U+1D159, and piled-up accents. U+FE0F belongs to the emoji before it.
 const UNSEEN =
 	'[\\p{Cc}\\p{Cf}\\p{Cs}\\p{Co}\\p{Cn}\\p{Z}\\u2800\\uFFFC\\u{1D159}]|(?!\\uFE0F)\\p{DI}|(?<!\\p{Extended_Pictographic})\\uFE0F|(?<=\\p{M}{4})\\p{M}';
 const UNSEEN_IN_TEXT = new RegExp(`(?![ \\n\\t])(?:${UNSEEN})`, 'gu');
 const UNSEEN_IN_LINE = new RegExp(`(?! )(?:${UNSEEN})`, 'gu');
 const LONG_SPACES = new RegExp(`([ \\t]{${MAX_SPACES + 1},})`);
 
-/** What of a question is not shown yet. */
+/** The parts of a question that are not shown yet. */
 export class Unshown {
 	/** @type {Set<HTMLButtonElement>} */
 	#buttons = new Set();
@@ -35,7 +35,7 @@ export class Unshown {
 		return this.#buttons.size === 0;
 	}
 
-	/** The button that shows the first part that is missing. */
+	/** The button that shows the first missing part. */
 	get first() {
 		return [...this.#buttons].sort((a, b) => (a.compareDocumentPosition(b) & Node.DOCUMENT_POSITION_FOLLOWING ? -1 : 1))[0];
 	}
@@ -76,7 +76,7 @@ function blankLines(text, end) {
 /** @param {string} text @param {number} at */
 const isSpace = (text, at) => text[at] === ' ' || text[at] === '\t';
 
-/** A part of a text: characters of a line, or else the end of a line and the blank lines after it that are left out.
+/** A part of a text: characters of a line, or else the end of a line and how many blank lines after it are left out.
  * @typedef {{chars: string, blank: number, end: number}} Piece */
 
 /** @param {string} text @returns {Generator<Piece, undefined>} */
@@ -91,7 +91,7 @@ function* pieces(text) {
 			continue;
 		}
 		while (at < text.length && text[at] !== '\n' && at - from < MAX_PIECE_CHARS) at++;
-		// Neither a run of spaces nor a pair of surrogates is cut.
+		// Neither a run of spaces nor a surrogate pair is cut.
 		while (isSpace(text, at)) at++;
 		if ((text.charCodeAt(at) & 0xfc00) === 0xdc00) at++;
 		yield { chars: text.slice(from, at), blank: 0, end: at };
@@ -100,7 +100,7 @@ function* pieces(text) {
 }
 
 /** A text in lines, with a button for the rest of a long one.
- * @param {string} text @param {string} label @param {Unshown | null} [unshown] what waits for all of it */
+ * @param {string} text @param {string} label @param {Unshown | null} [unshown] is told what is not shown yet */
 export function exactText(text, label, unshown = null) {
 	const source = pieces(text);
 	let piece = source.next();
@@ -112,10 +112,10 @@ export function exactText(text, label, unshown = null) {
 		line = h('div');
 		more.before(line);
 	};
-	/** @param {{lines: number, chars: number}} most */
-	const show = (most) => {
+	/** @param {{lines: number, chars: number}} limit */
+	const show = (limit) => {
 		const hadFocus = document.activeElement === more;
-		for (let lines = 0, chars = 0; !piece.done && lines < most.lines && chars < most.chars; piece = source.next()) {
+		for (let lines = 0, chars = 0; !piece.done && lines < limit.lines && chars < limit.chars; piece = source.next()) {
 			const { value } = piece;
 			end = value.end;
 			chars += value.chars.length;
@@ -138,11 +138,11 @@ export function exactText(text, label, unshown = null) {
 	return box;
 }
 
-/** A text within a line; the ends of lines are escapes, too.
+/** A text within a line; line breaks are shown as escapes as well.
  * @param {string} text @param {string} className */
 const exactLine = (text, className) => h('bdi', { class: `exact ${className}` }, exactNodes(text, UNSEEN_IN_LINE));
 
-/** A text within a line if it is short, else in lines.
+/** A text within a line if it is short, else as lines.
  * @param {string} text @param {string} label @param {Unshown} unshown @param {string} [className] */
 export const exact = (text, label, unshown, className = 'code') =>
 	text.length > MAX_LINE_CHARS || text.includes('\n') ? exactText(text, label, unshown) : exactLine(text, className);

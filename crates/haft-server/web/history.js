@@ -1,15 +1,15 @@
-// How a view is left, for when the browser goes back to it: its place and the link that had the focus.
+// Remembers how a view was left, for when the browser goes back to it: its scroll position and the link that had the focus.
 
 const MAX_ENTRIES = 200;
 
 /** @typedef {{top: number, href: string | null}} Place */
 
-/** Places by the entry of the browser's history. @type {Map<string, Place>} */
+/** Places by entry of the browser's history. @type {Map<string, Place>} */
 const places = new Map();
 let current = '';
 let next = 0;
 
-/** Keeps the place of the view that is left, and finds that of the entry that is shown now; `undefined` for a new one.
+/** Stores the place of the view that is left and returns that of the entry that is shown now; `undefined` for a new entry.
  * @param {HTMLElement} main @returns {Place | undefined} */
 export function changeEntry(main) {
 	if (current) {
@@ -19,14 +19,14 @@ export function changeEntry(main) {
 	}
 	current = history.state?.entry ?? '';
 	if (!current) {
-		// Another number than that of an entry from before a reload.
+		// Differs from the ids of entries that were made before a reload.
 		current = `${Math.round(performance.timeOrigin)}-${next++}`;
 		replace({ entry: current }, location.hash);
 	}
 	return places.get(current);
 }
 
-/** Replaces the address of the entry that is shown, which neither loads nor leaves anything.
+/** Replaces the address of the current entry, without loading or leaving a view.
  * @param {string} hash */
 export function replaceHash(hash) {
 	if (location.hash !== hash) replace(history.state, hash);
@@ -37,11 +37,11 @@ function replace(state, hash) {
 	try {
 		history.replaceState(state, '', hash);
 	} catch {
-		// Some browsers keep no state for a page that was opened from a file.
+		// Some browsers store no state for a page that was opened from a file.
 	}
 }
 
-/** Goes back to a place. What is loaded later is waited for, until the person does something else.
+/** Returns to a place. Waits for what is loaded later, until the person does something else.
  * @param {HTMLElement} main @param {Place} place @param {AbortSignal} signal aborted when the view is left */
 export function restore(main, { top, href }, signal) {
 	const stop = new AbortController();

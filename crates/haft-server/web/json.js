@@ -1,6 +1,6 @@
-// JSON whose numbers are shown as they were sent.
+// Parses JSON so that its numbers are shown as they were sent.
 
-/** Whole numbers that JavaScript would round are kept as they are written, for `JSON.stringify`.
+/** Keeps whole numbers that JavaScript would round as they were written, for `JSON.stringify`.
  * @param {string} _key @param {unknown} value @param {{source?: string}} [context] */
 function exactNumbers(_key, value, context) {
 	if (typeof value !== 'number' || !Number.isInteger(value) || Number.isSafeInteger(value) || !context?.source) return value;

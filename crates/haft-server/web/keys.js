@@ -1,9 +1,9 @@
-// Keys, which do nothing while text is typed.
+// Keyboard shortcuts, which do nothing while text is typed.
 /** @import {Page} from './state.js' */
 
 import { button, h } from './dom.js';
 
-/** Keys that are pressed after each other are one text. @type {[string[], string][]} */
+/** Keys to be pressed in sequence are one text. @type {[string[], string][]} */
 const HELP = [
 	[['j', 'k'], 'next and previous row or card'],
 	[['Enter'], 'open the row'],
@@ -49,7 +49,7 @@ export function setUpKeys(current) {
 	document.addEventListener('keydown', (event) => {
 		const target = /** @type {HTMLElement} */ (event.target);
 		if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || help.open) return;
-		// A key that is held down answers nothing.
+		// Holding a key down must not answer questions.
 		if (event.repeat && 'ad'.includes(event.key)) return;
 		if (target.closest('textarea, select, input:not([type=checkbox], [type=radio], [type=range])')) {
 			if (event.key === 'Escape') target.blur();
@@ -88,6 +88,6 @@ function moveAmong(main, by) {
 	if (!next) return;
 	const target = /** @type {HTMLElement | null} */ (next.matches('a, button, [tabindex]') ? next : next.querySelector('a, button'));
 	target?.focus({ preventScroll: true });
-	// A long card is entered at its beginning.
+	// A long card is shown from its beginning.
 	next.scrollIntoView({ block: next.offsetHeight > main.clientHeight ? 'start' : 'nearest' });
 }

@@ -1,11 +1,11 @@
-// A list of which only the rows near the window are in the document. All rows have the height `--row`.
+// A list that has only the rows near the window in the document. All rows have the height `--row`.
 
 import { batched, h } from './dom.js';
 
 const MARGIN_ROWS = 8;
 const FOCUSABLE = 'a, button, input';
 
-/** The height of so many rows. It follows `--row`, which depends on the width of the window.
+/** The height of a number of rows. It follows `--row`, which depends on the width of the window.
  * @param {number} count */
 export const rowsHigh = (count) => `calc(${count} * var(--row))`;
 
@@ -14,9 +14,9 @@ export const rowsHigh = (count) => `calc(${count} * var(--row))`;
  * @typedef {object} Source
  * @property {string} label
  * @property {() => number} count
- * @property {(index: number) => T | undefined} item `undefined` while it is not loaded; another object when it changed
+ * @property {(index: number) => T | undefined} item `undefined` while it is not loaded; a new object when it has changed
  * @property {(item: T, index: number) => HTMLElement} build
- * @property {(last: number) => void} [need] says up to which row is shown
+ * @property {(last: number) => void} [need] called with the last row that is shown
  */
 
 /** @template T */
@@ -52,7 +52,7 @@ export class WindowedList {
 				this.#rows.delete(index);
 			}
 		}
-		// From the end, so that each row finds its place before the next one.
+		// From the end, so that each row can be inserted before the next one.
 		for (let index = last; index >= first; index--) this.#show(index, count);
 		if (last >= 0) this.source.need?.(last);
 	}
@@ -78,19 +78,19 @@ export class WindowedList {
 		if (focus >= 0) /** @type {HTMLElement | undefined} */ ([...node.querySelectorAll(FOCUSABLE)][focus])?.focus({ preventScroll: true });
 	}
 
-	/** Builds all rows again, because their order or something besides their items changed. */
+	/** Rebuilds all rows, because their order or something besides their items changed. */
 	redraw() {
 		this.#rows.clear();
 		this.element.replaceChildren();
 		this.update();
 	}
 
-	/** Keeps what is shown in its place when rows are added at the beginning.
+	/** Keeps the rows on the screen in place when rows are added at the beginning.
 	 * @param {number} count */
 	added(count) {
 		const top = this.scroller.getBoundingClientRect().top - this.element.getBoundingClientRect().top;
 		if (this.#current >= 0) this.#current += count;
-		// The rows move on by as many places; the one with the focus with them.
+		// All rows move on by that many places, including the one with the focus.
 		const rows = [...this.#rows];
 		this.#rows.clear();
 		for (const [index, row] of rows) {

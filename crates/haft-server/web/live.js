@@ -1,4 +1,4 @@
-// The tab's side of the event stream, and views that combine a loaded list with it.
+// The tab's side of the event stream, and how views combine loaded data with it.
 /** @import * as T from './types.js' */
 /** @import {LiveEvent, StreamState} from './types.js' */
 
@@ -19,7 +19,7 @@ let state = 'connecting';
 let role = 'view';
 /** @type {(() => void) | null} */
 let retry = null;
-/** Resolved when each later event reaches this tab. */
+/** Resolves once every later event will reach this tab. */
 let joined = Promise.resolve();
 
 /** @param {StreamState} next */
@@ -33,8 +33,8 @@ function onEvent(event, watched) {
 	for (const handler of [...handlers]) handler(event, watched);
 }
 
-/** Begins after an event that is known, or goes on with another token.
- * @param {T.Meta} meta its version, because tabs of different versions do not understand each other's worker */
+/** Starts the stream after the last known event, or continues it with another token.
+ * @param {T.Meta} meta with the version, because tabs of different versions cannot share a worker */
 export function start(meta) {
 	role = meta.role;
 	if (retry) retry();
@@ -52,12 +52,12 @@ function startShared(position, version) {
 	});
 	const worker = new SharedWorker(policy?.createScriptURL('worker.js') ?? 'worker.js', { type: 'module', name: `haft ${version}` });
 	const { port } = worker;
-	// Only secure contexts have locks: elsewhere a tab is dropped when it says that it goes.
+	// Only secure contexts have locks; elsewhere the worker drops a tab only when the tab says `bye`.
 	const lock = 'locks' in navigator ? `haft-tab-${Math.random().toString(36).slice(2)}` : '';
 	const visible = () => !document.hidden;
 	const hello = () => port.postMessage({ kind: 'hello', token: getToken(), role, position, visible: visible(), lock });
 	joined = new Promise((resolve) => {
-		// A worker that does not come up must not keep the page empty.
+		// A worker that does not start must not keep the page empty.
 		const timer = setTimeout(() => {
 			port.onmessage = null;
 			startHere(position);
@@ -89,7 +89,7 @@ function startShared(position, version) {
 	retry = () => hello();
 }
 
-/** A stream of this tab's own, only while it is visible.
+/** A stream for this tab alone, open only while the tab is visible.
  * @param {number} position */
 function startHere(position) {
 	/** @type {EventStream | null} */
@@ -120,8 +120,8 @@ export function onStreamState(handler, signal) {
 	signal?.addEventListener('abort', () => stateHandlers.delete(handler));
 }
 
-/** Loads something and then applies the events since, so that none is missed; loads again after a gap.
- * Events must be applied by id, because one may be in what was loaded already.
+/** Loads data, then applies the events since, so that none is missed; loads again after a gap.
+ * Events must be applied by id, because the loaded data may already include them.
  * @param {AbortSignal} signal @param {() => Promise<void>} load @param {Handler} apply */
 export async function follow(signal, load, apply) {
 	/** @type {[LiveEvent, boolean][] | null} */

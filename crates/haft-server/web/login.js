@@ -1,4 +1,4 @@
-// What is shown without a token, or with a wrong one.
+// The view that asks for a token if the current one is missing or wrong.
 /** @import {Page} from './state.js' */
 
 import { add, form, h, labelled } from './dom.js';

@@ -1,7 +1,7 @@
 // The frame of the page: the token, routes, navigation, keys.
 /** @import {Page} from './state.js' */
 
-// The first import: it takes the token out of the address.
+// Imported first, because it takes the token out of the address.
 import { getToken } from './token.js';
 import * as api from './api.js';
 import { add, button, fill, h } from './dom.js';
@@ -57,7 +57,7 @@ let isLogin = false;
 /** @type {Page | null} */
 let current = null;
 
-/** Makes the page for a view, in the place of the last one.
+/** Makes the page for a view, replacing the last one.
  * @param {string} [query] */
 function newPage(query = '') {
 	leave.abort();
@@ -144,7 +144,7 @@ async function boot() {
 	if (!recorded && !getToken()) return login();
 	try {
 		const meta = await api.meta();
-		// Nothing can be done in an exported session.
+		// An exported session is read-only.
 		setMeta(recorded ? { ...meta, role: 'view' } : meta);
 	} catch (error) {
 		if (error instanceof api.ApiError && error.status === 401) return;
@@ -192,7 +192,7 @@ function frame() {
 	setUpTheme();
 	setUpKeys(() => current);
 	addEventListener('hashchange', () => {
-		// An address with a token, pasted into this tab.
+		// An address with a token was pasted into this tab.
 		if (location.hash.startsWith('#token=')) location.reload();
 		else if (!nav.hidden || recorded) route();
 	});

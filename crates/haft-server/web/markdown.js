@@ -1,17 +1,17 @@
-// Markdown of models, as elements: headings, lists, code, quotes, tables, emphasis and links to http and https.
+// Turns models' Markdown into elements: headings, lists, code, quotes, tables, emphasis and links to http and https.
 /** @import {Unshown} from './exact.js' */
 
 import { add, h, raw } from './dom.js';
 import { exactText } from './exact.js';
 
 const MAX_CHARS = 200_000;
-/** A wider table would have to be scrolled. */
+/** A wider table is shown as text, because it would have to be scrolled. */
 const MAX_CELLS = 12;
 const INLINE =
 	/`{1,8}([^`\n]{1,5000})`{1,8}|\*\*(\S[^*\n]{0,2000}?)\*\*|(?<!\w)[*_](\S[^*_\n]{0,2000}?)[*_](?!\w)|~~([^~\n]{1,2000})~~|\[([^\][\n]{1,500})\]\((\S{1,2000}?)\)|(https?:\/\/[^\s<>()]{1,2000}[^\s<>().,;:!?'"])/g;
 const ITEM = /^(\s*)(?:[-*+]|(\d{1,9})[.)])\s+(?:\[([ xX])\]\s+)?(.*)$/;
 
-/** @param {string} text @param {Unshown | null} [unshown] what waits for all of it */
+/** @param {string} text @param {Unshown | null} [unshown] is told what is not shown yet */
 export function markdown(text, unshown = null) {
 	const root = h('div.markdown');
 	if (text.length > MAX_CHARS) root.append(exactText(text, 'Text', unshown));
@@ -26,19 +26,19 @@ function blocks(root, lines, depth, unshown) {
 		const from = at++;
 		const heading = /^(#{1,6})\s+(.*)$/.exec(line);
 		const [, fence, language] = /^\s*(`{3,}|~{3,})(.*)$/.exec(line) ?? [];
-		/** The following lines for which a condition holds. @param {(line: string) => boolean} holds */
+		/** This line and the following ones for which a condition holds. @param {(line: string) => boolean} holds */
 		const take = (holds) => {
 			while (at < lines.length && holds(lines[at] ?? '')) at++;
 			return lines.slice(from, at);
 		};
 		if (fence) {
-			// Only a line with nothing else is the end of it, so that no text is lost.
+			// Only a line with nothing but the fence ends the block, so that no text is lost.
 			const code = take((next) => !next.trim().startsWith(fence) || next.trim() !== fence[0]?.repeat(next.trim().length)).slice(1);
 			at++;
 			if (language?.trim()) root.append(h('p.note', raw(language.trim())));
 			root.append(exactText(code.join('\n'), 'Code', unshown));
 		} else if (heading) {
-			// The page has its own first three levels.
+			// The page itself uses the first three levels.
 			root.append(inline(h(/** @type {'h4'} */ (`h${Math.min(6, 3 + (heading[1]?.length ?? 1))}`), null), heading[2] ?? ''));
 		} else if (/^\s*([-*_])(\s*\1){2,}\s*$/.test(line)) root.append(h('hr'));
 		else if (line.startsWith('>') && depth < 8) {
@@ -151,6 +151,6 @@ function anchor(label, target) {
 	if (!/^https?:\/\//i.test(target) || !URL.canParse(target)) return null;
 	const { href } = new URL(target);
 	const element = h('a', { href, rel: 'noreferrer noopener', target: '_blank' }, raw(label));
-	// The text of a link may say another address than the link.
+	// The text of a link may name another address than its target.
 	return label === target ? element : h('span', element, ' ', raw(`(${href})`, 'note'));
 }

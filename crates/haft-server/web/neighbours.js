@@ -4,7 +4,7 @@
 import { PAGE } from './api.js';
 import { CallList } from './call-list.js';
 
-/** Parts of the list, from its newest call on, in which the call is looked for. */
+/** How many parts of the list, newest first, are searched for the call. */
 const MAX_PARTS = 5;
 
 /** @param {T.CallSummary} call @param {AbortSignal} signal

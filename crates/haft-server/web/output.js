@@ -20,7 +20,7 @@ export class Output {
 	/** The end of a line that is too long to be shown at once. @type {{text: string, button: HTMLElement} | null} */
 	#rest = null;
 
-	/** @param {number} maxLines how many of the last lines stay @param {string} label
+	/** @param {number} maxLines how many of the last lines are kept @param {string} label
 	 * @param {boolean} [isTerminal] whether a command wrote it, with colours */
 	constructor(maxLines, label, isTerminal = true) {
 		this.#parser = isTerminal ? new AnsiParser() : null;
@@ -90,7 +90,7 @@ export class Output {
 /** @param {string} text */
 const moreLabel = (text) => `${plural(text.length, 'more character')}: show ${text.length > MORE_LINE_CHARS ? 'more' : 'them'}`;
 
-/** A finished text of which the end matters: its end, and a button for all of it.
+/** The end of a finished text, with a button that shows it from the beginning.
  * @param {string} text @param {string} label @param {boolean} [isTerminal] */
 export function endOf(text, label, isTerminal = false) {
 	let from = text.length;
@@ -108,7 +108,7 @@ export function endOf(text, label, isTerminal = false) {
 	return element;
 }
 
-/** A finished text: its beginning, and a button for more.
+/** The beginning of a finished text, with a button for more.
  * @param {string} text @param {string} label @param {boolean} [isTerminal] */
 export function outputOf(text, label, isTerminal = false) {
 	const output = new Output(Infinity, label, isTerminal);

@@ -1,4 +1,4 @@
-// A question that waits, with what it is about and the buttons that answer it.
+// The card of an open question, with what it is about and the buttons that answer it.
 /** @import * as T from './types.js' */
 
 import * as api from './api.js';
@@ -10,7 +10,7 @@ import { sessionLink } from './session-link.js';
 import { can, errorLine, errorText, serverNow } from './state.js';
 import { duration } from './text.js';
 
-/** Clicks are ignored for so long after the layout changed, because they may be meant for what was there before. */
+/** Clicks are ignored for this long after the layout changed, because they may be meant for what was there before. */
 const GUARD_MS = 400;
 let guardedUntil = 0;
 export const guardClicks = () => (guardedUntil = performance.now() + GUARD_MS);
@@ -18,11 +18,11 @@ export const guardClicks = () => (guardedUntil = performance.now() + GUARD_MS);
 /** Characters of what an answered question was about. */
 const MAX_ABOUT_CHARS = 300;
 
-/** What a question that is closed was about: the tool is enough.
+/** The title of a closed question, for which the tool is enough.
  * @param {T.Question} question */
 const closedTitle = (question) => (question.body.kind === 'permission' ? question.body.tool : questionTitle(question));
 
-/** Whether what is asked cannot be taken back.
+/** Whether what is asked for cannot be undone.
  * @param {T.Question} question */
 const isIrreversible = ({ body }) => body.kind === 'host' || (body.kind === 'permission' && body.irreversible === true);
 
@@ -78,7 +78,7 @@ export function questionCard(question, showSession, onClose) {
 	const unshown = new Unshown(update);
 	const showRest = () => {
 		const { first } = unshown;
-		// The buttons below move.
+		// The buttons below are about to move.
 		guardClicks();
 		first?.focus();
 		first?.click();
@@ -140,7 +140,7 @@ export function questionCard(question, showSession, onClose) {
 	const send = async (answer, outcome, text) => {
 		if (isDone || isSending || performance.now() < guardedUntil) return;
 		isSending = true;
-		// The buttons keep the focus meanwhile; else the next question would take it.
+		// The buttons are not disabled, because they would lose the focus to the next question.
 		element.setAttribute('aria-busy', 'true');
 		try {
 			const { rule_added, rule_failed } = await api.answer(question.id, answer);
@@ -168,9 +168,9 @@ export function questionCard(question, showSession, onClose) {
 			'Allowed',
 			{ once: 'Allowed once.', session: 'Allowed for the session.', always: 'Always allowed.' }[hold],
 		);
-	/** Whether all of the card can be in view at once. */
+	/** Whether the whole card can be in view at once. */
 	const fits = () => element.offsetHeight <= (element.closest('main')?.clientHeight ?? 0);
-	/** Whether the card, or of a long one what is pressed, is in view; if not, it is now. */
+	/** Whether the card, or the buttons of a long one, was in view; if not, scrolls there. */
 	const isInView = () => {
 		const shown = fits() ? element : actions;
 		const frame = /** @type {Element} */ (element.closest('main')).getBoundingClientRect();
@@ -179,7 +179,7 @@ export function questionCard(question, showSession, onClose) {
 		if (!isWhole) shown.scrollIntoView({ block: 'nearest' });
 		return isWhole;
 	};
-	/** A key, unlike the pointer, could answer what is out of sight. Its clicks have no detail. @param {() => void} act */
+	/** Unlike the pointer, a key can press a button that is out of sight. Clicks by keys have no detail. @param {() => void} act */
 	const pressed = (act) => (/** @type {MouseEvent} */ event) => {
 		if (event.detail > 0 || isInView()) act();
 	};
@@ -203,7 +203,7 @@ export function questionCard(question, showSession, onClose) {
 	}
 	update();
 
-	// A key that is pressed when a question arrives must not allow it, and the focus of a long card is at its beginning.
+	// A key pressed just when a question arrives must not allow it, and a long card is read from its beginning.
 	const focus = () => {
 		const isWhole = fits();
 		(isWhole && isIrreversible(question) && actions.contains(denyButton) ? denyButton : element).focus({ preventScroll: true });
@@ -217,7 +217,7 @@ export function questionCard(question, showSession, onClose) {
 			if (isInView()) act();
 		} else target.focus();
 	};
-	// The answer to this card's own request says more than the event.
+	// The response to this card's own request says more than the event.
 	const closeElsewhere = (/** @type {string} */ text) => isSending || close('Closed', text);
 	return { element, close: closeElsewhere, focus, allow: withFocus(allowButton, () => allow('once')), deny: withFocus(denyButton, deny) };
 }

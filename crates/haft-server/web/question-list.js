@@ -1,4 +1,4 @@
-// The cards of the questions that wait, with the keys that answer them.
+// The cards of open questions, with the keys that answer them.
 /** @import * as T from './types.js' */
 /** @import {Page} from './state.js' */
 /** @import {Card} from './question-card.js' */
@@ -7,7 +7,7 @@ import { add, h } from './dom.js';
 import { guardClicks, questionCard } from './question-card.js';
 import { onQuestions, openQuestions, questionTitle } from './questions.js';
 
-/** @param {Page} page @param {string} session of which session; all if empty @param {() => void} onChange */
+/** @param {Page} page @param {string} session whose questions are shown; if empty, those of all @param {() => void} onChange */
 export function questionList(page, session, onChange) {
 	const element = h('div.cards');
 	const answered = h('div.cards');
@@ -25,19 +25,19 @@ export function questionList(page, session, onChange) {
 			if (cards.has(id)) continue;
 			const card = questionCard(question, !session, (hadFocus) => {
 				if (hadFocus) last = id;
-				// Those that still wait are not between those that do not.
+				// Answered cards are kept apart from the open ones.
 				answered.prepend(card.element);
 				onChange();
 			});
 			card.element.setAttribute('data-nav', '');
 			cards.set(id, card);
-			// Cards are added at the end, so that those before them stay where they are.
+			// Cards are added at the end, so that the others stay where they are.
 			guardClicks();
 			element.append(card.element);
 			announce.textContent = questionTitle(question);
 		}
 		onChange();
-		// Only a focus that is nowhere in particular is moved.
+		// The focus is moved only if it is nowhere in particular.
 		if (document.activeElement === document.body || document.activeElement?.tagName === 'H1') current()?.focus();
 	};
 	onQuestions((question) => {
@@ -45,7 +45,7 @@ export function questionList(page, session, onChange) {
 		sync();
 	}, page.signal);
 	const openCards = () => [...cards].filter(([, card]) => !card.element.classList.contains('done'));
-	/** The card with the focus, or the next one after the one that was answered last, or the first one. */
+	/** The card with the focus, else the one after the last that was answered, else the first. */
 	const current = () => {
 		const open = openCards();
 		const found =

@@ -1,4 +1,4 @@
-// What a question is about, so that a person sees all that would run or change before they allow it.
+// What a question is about: a person sees everything that would run or change before allowing it.
 /** @import * as T from './types.js' */
 /** @import {Unshown} from './exact.js' */
 
@@ -15,7 +15,7 @@ const MAX_CHANGES = 20;
 const MAX_ARGUMENTS = 20;
 
 /** The command, address or changes that a question is about.
- * @param {T.Question} question @param {Unshown} unshown what waits for all of it */
+ * @param {T.Question} question @param {Unshown} unshown is told what is not shown yet */
 export function subject({ body }, unshown) {
 	switch (body.kind) {
 		case 'permission':
@@ -79,7 +79,7 @@ function withoutRepeated(reason, text, effects) {
 	return repeated === undefined ? reason : reason.slice(0, -repeated.length).replace(/; $/, '');
 }
 
-/** The arguments besides the one that is shown already.
+/** The arguments besides the one that is already shown.
  * @param {unknown} input @param {string} shown @param {Unshown} unshown */
 function otherArguments(input, shown, unshown) {
 	if (!shown) return exactText(jsonText(input), 'Arguments', unshown);
@@ -97,7 +97,7 @@ function otherArguments(input, shown, unshown) {
 	);
 }
 
-/** Whether what is shown of a change is all of it.
+/** Whether all of a change is shown.
  * @param {T.ProposedChange} change */
 const isWhole = (change) => change.what === 'setting' || (change.text !== null && !change.text.is_cut);
 
@@ -121,7 +121,7 @@ function proposed(change, unshown) {
 	);
 }
 
-/** The first items, and a button for the others.
+/** The first items, with a button for the others.
  * @template Item
  * @param {Item[]} items @param {number} count @param {(item: Item) => HTMLElement} build @param {Unshown} unshown @param {string} word */
 function some(items, count, build, unshown, word) {

@@ -1,4 +1,4 @@
-// Open questions of all sessions: the badge in the title, notifications, and the list that views show.
+// Open questions of all sessions: the count in the title, notifications, and the list that views show.
 /** @import * as T from './types.js' */
 
 import * as api from './api.js';
@@ -8,11 +8,11 @@ import { plain, plural } from './text.js';
 
 /** @type {Map<number, T.Question>} */
 const open = new Map();
-/** Loads of questions whose body is not here yet. @type {Map<number, object>} */
+/** Questions whose body is being loaded, with a token for each load. @type {Map<number, object>} */
 const loading = new Map();
 /** @type {Set<(question: T.ListedQuestion | null) => void>} */
 const handlers = new Set();
-/** A longer path is not in a title. */
+/** Titles leave out a longer path. */
 const MAX_TITLE_CHARS = 80;
 const FIRST_WAIT_MS = 250;
 const MAX_WAIT_MS = 8_000;
@@ -32,11 +32,11 @@ export function setTitle(text) {
 	showCount();
 }
 
-/** @param {string} session of which session; all if empty */
+/** @param {string} session if empty, the questions of all sessions */
 export const openQuestions = (session = '') =>
 	[...open.values()].filter((question) => !session || question.session === session).sort((a, b) => a.id - b.id);
 
-/** Calls with a question that is new or closed, and with `null` when all were loaded again.
+/** Calls the handler with each question that is new or closed, and with `null` when all were loaded again.
  * @param {(question: T.ListedQuestion | null) => void} handler @param {AbortSignal} signal */
 export function onQuestions(handler, signal) {
 	handlers.add(handler);
@@ -69,7 +69,7 @@ function permissionTitle(body, workspace) {
 	return name && path.length <= MAX_TITLE_CHARS ? `${body.tool} ${path}?` : `Allow ${body.tool}?`;
 }
 
-/** The command, address or path that a call is about, and its name; empty if no argument has such a name.
+/** The argument that says what a call is about (a command, address or path) and its name; both empty if there is none.
  * @param {{input: unknown}} call */
 export function mainArgument({ input }) {
 	const values = /** @type {Record<string, unknown>} */ (input !== null && typeof input === 'object' && !Array.isArray(input) ? input : {});
@@ -88,7 +88,7 @@ function notify(question) {
 	};
 }
 
-/** Adds a question; first loads the body of a long one.
+/** Adds a question, after loading its body if that was left out.
  * @param {T.ListedQuestion} listed @param {() => void} done */
 async function addOpen(listed, done) {
 	const { body } = listed;
@@ -101,7 +101,7 @@ async function addOpen(listed, done) {
 	loading.set(listed.id, load);
 	for (let wait = FIRST_WAIT_MS; ; wait = Math.min(2 * wait, MAX_WAIT_MS)) {
 		const found = await api.question(listed.id).catch((error) => (error.status === 404 ? null : undefined));
-		// Meanwhile it may have been answered, or loaded again.
+		// Meanwhile the question may have been answered, or loaded again.
 		if (loading.get(listed.id) !== load) return undefined;
 		if (found !== undefined) {
 			loading.delete(listed.id);
@@ -113,7 +113,7 @@ async function addOpen(listed, done) {
 	}
 }
 
-/** All questions. Without them none would be shown, so it asks until they are answered or the token is refused. */
+/** All questions. Retries until the request succeeds or the token is refused, because without them none would be shown. */
 async function allQuestions() {
 	for (let wait = FIRST_WAIT_MS; ; wait = Math.min(2 * wait, MAX_WAIT_MS)) {
 		try {

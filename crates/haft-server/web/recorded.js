@@ -1,4 +1,4 @@
-// The answers that an exported session carries.
+// The answers that an exported session contains.
 /** @import * as T from './types.js' */
 
 const element = document.getElementById('export');

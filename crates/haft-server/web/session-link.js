@@ -1,4 +1,4 @@
-// Names of sessions, and links to them that say the name as soon as it is known.
+// Names of sessions, and links to them that show the name as soon as it is known.
 /** @import * as T from './types.js' */
 
 import * as api from './api.js';
@@ -6,7 +6,7 @@ import { fill, h, raw } from './dom.js';
 import { onLive } from './live.js';
 import { baseName } from './text.js';
 
-/** The name of a session that a program named. */
+/** The form of names that programs give to sessions. */
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 /** @type {Record<string, string>} */
 const ENTRY_POINTS = { cli: 'Command line', mcp: 'MCP', run: 'Run', serve: 'This page', library: 'Library' };
@@ -24,7 +24,7 @@ export const entryPoint = ({ entry_point }) => ENTRY_POINTS[entry_point] ?? entr
 export const sessionName = (session) =>
 	(session.name && !UUID.test(session.name) ? session.name : session.title) || `${entryPoint(session)} · ${baseName(session.workspace)}`;
 
-/** Keeps a session, and names the links to it.
+/** Remembers a session, and shows its name in the links to it.
  * @param {T.Session} session */
 export function learnSession(session) {
 	known.set(session.id, session);

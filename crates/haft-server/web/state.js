@@ -1,4 +1,4 @@
-// What the whole page knows: the server's own data, and small pieces that several views show.
+// State of the whole page, and small elements that several views show.
 /** @import * as T from './types.js' */
 
 import { h, link, raw } from './dom.js';
@@ -11,11 +11,11 @@ import { duration, time } from './text.js';
  * @property {HTMLElement} main
  * @property {AbortSignal} signal aborted when the view is left
  * @property {(title: string, ...more: import('./dom.js').Child[]) => HTMLElement} heading
- * @property {{move: (by: number) => void} | null} list what j and k move in; without it they move between `data-nav`
+ * @property {{move: (by: number) => void} | null} list the list that j and k move in; without one they move between `data-nav`
  * @property {Record<string, () => void>} keys
- * @property {URLSearchParams} query what the address says after `?`
- * @property {(path: string, query?: Record<string, string | false>) => void} remember replaces the address, so that a reload or
- *   going back leads to the same
+ * @property {URLSearchParams} query the part of the address after `?`
+ * @property {(path: string, query?: Record<string, string | false>) => void} remember replaces the address, so that reloading
+ *   or going back shows the same
  */
 
 /** @type {T.Meta} */
@@ -62,7 +62,7 @@ setInterval(() => {
 	}
 }, 1000);
 
-/** The time of day or the date, and exactly on request.
+/** A time, shortened; the tooltip has all of it.
  * @param {number} ms */
 export function timeOf(ms) {
 	const then = new Date(ms);

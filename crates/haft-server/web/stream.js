@@ -1,11 +1,11 @@
-// The event stream: read with fetch, because EventSource sends no headers. Used in the shared worker, or in a tab without one.
+// The event stream, read with fetch because EventSource cannot send headers. Used in the shared worker, or in a tab without one.
 /** @import {LiveEvent, StreamState} from './types.js' */
 
 import { parseJson } from './json.js';
 
 const FIRST_WAIT_MS = 250;
 const MAX_WAIT_MS = 8_000;
-/** The server writes a comment every 15 seconds. */
+/** A longer silence means that the connection is lost: the server sends a comment every 15 seconds. */
 const SILENCE_MS = 40_000;
 const MAX_EVENT_CHARS = 16 * 1024 * 1024;
 
@@ -15,7 +15,7 @@ export class EventParser {
 	#event = '';
 	#data = '';
 	#id = '';
-	/** Whether the event that is being read is too long, and left out. */
+	/** Whether the current event is too long and is left out. */
 	#isTooLong = false;
 
 	/** @param {string} chunk @param {(event: LiveEvent) => void} emit */
@@ -29,7 +29,7 @@ export class EventParser {
 		this.#buffer = text.slice(at);
 		if (this.#buffer.length + this.#data.length <= MAX_EVENT_CHARS) return;
 		this.#isTooLong = true;
-		// What follows of the line belongs to the data, too.
+		// The rest of the line is data as well.
 		this.#buffer = 'data:';
 		this.#data = '';
 	}
@@ -37,7 +37,7 @@ export class EventParser {
 	/** @param {string} line @param {(event: LiveEvent) => void} emit */
 	#line(line, emit) {
 		if (line === '') {
-			// All is loaded again instead.
+			// The page reloads everything instead.
 			if (this.#isTooLong) emit({ event: 'reset', id: 0, data: { position: this.#id ? Number(this.#id) : undefined } });
 			else if (this.#data) emit({ event: this.#event || 'message', id: Number(this.#id) || 0, data: parseJson(this.#data) });
 			this.#event = this.#data = this.#id = '';
@@ -62,7 +62,7 @@ export class EventStream {
 	#again = false;
 
 	/**
-	 * @param {() => string} token @param {number} position the last event that is known
+	 * @param {() => string} token @param {number} position of the last known event
 	 * @param {(event: LiveEvent) => void} onEvent @param {(state: StreamState) => void} onState
 	 */
 	constructor(token, position, onEvent, onState) {
@@ -78,13 +78,13 @@ export class EventStream {
 		this.#wake();
 	}
 
-	/** Tries again now instead of at the end of a wait. */
+	/** Retries now instead of at the end of a wait. */
 	retry() {
 		this.#wait = FIRST_WAIT_MS;
 		this.#wake();
 	}
 
-	/** Reads with the token of now instead of an earlier one. */
+	/** Connects again, with the current token. */
 	reconnect() {
 		this.#again = true;
 		this.#reading.abort();
@@ -107,7 +107,7 @@ export class EventStream {
 		}
 	}
 
-	/** Reads until the stream ends; whether the token was refused. */
+	/** Reads until the stream ends; returns whether the token was refused. */
 	async #read() {
 		const reading = (this.#reading = new AbortController());
 		const signal = AbortSignal.any([this.#closed.signal, reading.signal]);

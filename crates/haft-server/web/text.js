@@ -1,4 +1,4 @@
-// Text from elsewhere: control characters, direction marks and invisible characters are shown as escapes.
+// Text from elsewhere, with control characters, direction marks and invisible characters shown as escapes.
 
 const HIDDEN = new RegExp(
 	'(?![\\n\\t])[\\p{Cc}\\p{Cf}\\p{Cs}\\p{Zl}\\p{Zp}\\u034F\\u115F\\u1160\\u17B4\\u17B5\\u180B-\\u180F\\u2800\\u3164\\uFFA0\\uFFFC' +
@@ -28,13 +28,13 @@ export function plain(text) {
 	return text.replace(HIDDEN, (char, at) => (joinsEmoji(text, at) ? char : `[${escapeOf(char)}]`));
 }
 
-/** The text as nodes, with escapes that can be told from the text.
+/** The text as nodes, with escapes that cannot be mistaken for the text.
  * @param {string} text @param {RegExp} [hidden] what becomes an escape @returns {Node} */
 export function shown(text, hidden = HIDDEN) {
 	if (text.search(hidden) < 0) return document.createTextNode(text);
 	const parts = document.createDocumentFragment();
 	let end = 0;
-	/** The last escape: one stands for a run of the same character. */
+	/** The last escape; one escape stands for a run of the same character. */
 	let last = { char: '', end: -1, count: 0, mark: document.createElement('span') };
 	for (const found of text.matchAll(hidden)) {
 		if (joinsEmoji(text, found.index)) continue;

@@ -5,7 +5,7 @@ import { h } from './dom.js';
 
 const MAX_BARS = 240;
 
-/** @param {string} label @param {number} min @param {(step: number) => T.CallSummary | undefined} callAt counted from 1 as the oldest */
+/** @param {string} label @param {number} min @param {(step: number) => T.CallSummary | undefined} callAt counted from 1, the oldest */
 export function timelineSlider(label, min, callAt) {
 	const input = h('input', { type: 'range', min, value: min, 'aria-label': label });
 	const strip = h('div.strip', { 'aria-hidden': 'true' });
@@ -13,7 +13,7 @@ export function timelineSlider(label, min, callAt) {
 		const share = strip.childElementCount / Math.max(1, Number(input.max));
 		[...strip.children].forEach((bar, index) => bar.classList.toggle('after', index >= Number(input.value) * share));
 	};
-	/** Draws the bars of so many calls. Where there are too many, a bar stands for several. @param {number} count */
+	/** Draws the bars of the calls. If there are too many, a bar stands for several. @param {number} count */
 	const draw = (count) => {
 		input.max = String(Math.max(min, count));
 		const each = Math.ceil(count / MAX_BARS);
@@ -33,7 +33,7 @@ export function timelineSlider(label, min, callAt) {
 		point();
 	};
 	input.addEventListener('input', point);
-	/** The bars are pressed and dragged like the slider. @param {PointerEvent} event */
+	/** Lets the bars be pressed and dragged like the slider. @param {PointerEvent} event */
 	const drag = (event) => {
 		if (event.buttons !== 1) return;
 		const { left, width } = strip.getBoundingClientRect();

@@ -32,10 +32,10 @@ const sign = ({ what }) =>
 
 /** Shorter trees need no filter. */
 const MIN_FILTERED = 10;
-/** Trees of so many rows have no scroll of their own. */
+/** Trees with no more rows than this do not scroll on their own. */
 const MAX_SHORT_ROWS = 40;
 
-/** The changes of which the path has a text.
+/** The changes whose path contains a text.
  * @param {T.ChangeList} list @param {string} text @returns {T.ChangeList} */
 export function withText(list, text) {
 	if (!text) return list;
@@ -96,7 +96,7 @@ export class ChangeTree {
 		this.#next = 0;
 		this.#loading++;
 		await this.#load(this.#loading);
-		// In the order in which they are shown.
+		// In the order in which the rows are shown.
 		const shown = this.#rows.flatMap(({ change }) => change ?? []);
 		const selected =
 			this.#changes.find((change) => change.path === this.#selected) ??
@@ -120,7 +120,7 @@ export class ChangeTree {
 		this.#isBusy = true;
 		try {
 			const text = this.#filter.value.trim();
-			// An exported session has no answers to what is searched for.
+			// An exported session has no answers to searches.
 			const found = await this.options.load(this.#next ?? 0, recorded ? '' : text);
 			const list = recorded ? withText(found, text) : found;
 			if (which !== this.#loading || this.signal.aborted) return;
@@ -137,7 +137,7 @@ export class ChangeTree {
 	}
 
 	#rebuild() {
-		// Plans list changes by kind.
+		// Undo plans list changes by kind, not by path.
 		this.#changes.sort((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : 0));
 		/** @type {Folder} */
 		const root = { name: '', path: '', folders: new Map(), files: [] };
@@ -163,13 +163,13 @@ export class ChangeTree {
 		this.list.update();
 	}
 
-	/** Adds the rows of a folder; how many files are in it.
+	/** Adds the rows of a folder; returns how many files are in it.
 	 * @param {Folder} folder @param {number} depth @returns {number} */
 	#flatten(folder, depth) {
 		let files = folder.files.length;
 		for (let inner of folder.folders.values()) {
 			let name = inner.name;
-			// Folders with nothing but one folder in them share a row.
+			// A folder with nothing but one folder in it shares a row with that folder.
 			for (let only; inner.files.length === 0 && inner.folders.size === 1 && (only = [...inner.folders.values()][0]); inner = only)
 				name += `${name === '/' ? '' : '/'}${only.name}`;
 			/** @type {Row} */
@@ -178,7 +178,7 @@ export class ChangeTree {
 			row.files = this.#flatten(inner, depth + 1);
 			if (this.#closed.has(inner.path)) this.#rows.length = at;
 			files += row.files;
-			// A folder that was itself created or deleted has one row with what is in it.
+			// A folder that was itself created or deleted shows that in the row for its contents.
 			row.own = this.#byPath.get(inner.path);
 		}
 		for (const change of folder.files)

@@ -1,4 +1,4 @@
-// What the API sends and takes, as far as the page reads it. The server's src/api/types/ says what the fields mean.
+// The types of the API, as far as the page uses them. The server's src/api/types/ says what the fields mean.
 // Only the type checker reads this file.
 
 /** @typedef {'view' | 'approve' | 'act'} Role */
@@ -105,7 +105,7 @@
  */
 /** @typedef {{prompt: string, provider?: string, model?: string, attachments: Attachment[]}} NewMessage */
 
-/** An event of the stream: `id` is its position, or 0. `data` is as the contract says for the name in `event`.
+/** An event of the stream: `id` is its position, or 0. What `data` is depends on the name in `event`.
  * @typedef {{event: string, id: number, data: any}} LiveEvent */
 /** @typedef {'connecting' | 'live' | 'waiting' | 'refused'} StreamState */
 

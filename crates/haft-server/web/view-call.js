@@ -1,4 +1,4 @@
-// One call: what it was asked, what was decided, what came of it.
+// One call: its arguments, the decision about it, and what it did.
 /** @import * as T from './types.js' */
 /** @import {Page} from './state.js' */
 
@@ -43,7 +43,7 @@ export async function showCall(page, part) {
 	const output = new Output(LIVE_LINES, 'Output');
 	output.element.classList.add('live');
 	let known = 0;
-	/** Fetches what is missing before a position. @param {number} until */
+	/** Fetches the missing output up to a position. @param {number} until */
 	const catchUp = async (until) => {
 		while (known < until && !signal.aborted) {
 			const found = await api.output(id, known, signal).catch(() => null);
@@ -97,7 +97,7 @@ function content(page, call, output, signal) {
 	const isRunning = summary.state === 'running';
 	const isDenied = summary.state === 'denied';
 	const hasChanges = call.changes.total > 0;
-	// Nothing can be said yet about what runs, and nothing is to be undone of what did not run.
+	// Whether a call can be undone is not known while it runs, and does not matter if it did not run.
 	const isOver = !isRunning && (!isDenied || hasChanges);
 	return [
 		factList([
@@ -139,7 +139,7 @@ function content(page, call, output, signal) {
 		call.result !== null &&
 			section(
 				'Result as the agent saw it',
-				// Other results, such as files, are shown as they are. Why a command failed is at its end.
+				// Only the output of commands has colours. Why a command failed is at the end of its output.
 				(isCommand(call) && summary.state === 'failed' ? endOf : outputOf)(call.result, 'Result', isCommand(call)),
 				call.result_is_cut && h('p.note', 'The rest of the result is not shown.'),
 				call.full_output && !recorded && fullOutput(summary.id, signal),
@@ -185,7 +185,7 @@ function args(input, isFolded) {
 	);
 }
 
-/** Loads the changes of a call in parts; those of most calls came with it.
+/** Loads the changes of a call in parts; for most calls, all of them came with the call.
  * @param {T.Call} call @param {AbortSignal} signal @returns {(offset: number, text: string) => Promise<T.ChangeList>} */
 export const changeLoader = (call, signal) => async (offset, text) =>
 	text || call.changes.next !== null ? api.changes(call.summary.id, offset, text, signal) : call.changes;
@@ -198,7 +198,7 @@ function changes(page, call, signal) {
 	return tree.element;
 }
 
-/** The agent saw a part only; a person can see all of it.
+/** A button for the whole output, of which the agent saw only a part.
  * @param {number} id @param {AbortSignal} signal */
 function fullOutput(id, signal) {
 	let at = 0;

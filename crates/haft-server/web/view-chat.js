@@ -1,4 +1,4 @@
-// The conversation of a run: to read, to start, to continue.
+// The conversation of a run: read it, start it, continue it.
 /** @import * as T from './types.js' */
 /** @import {Page} from './state.js' */
 
@@ -20,15 +20,15 @@ const MODES = [
 	['plan', 'plan'],
 	['dontAsk', 'do not ask'],
 ];
-/** The whole answer is parsed again each time. */
+/** How often a growing answer is drawn; each time, all of it is parsed again. */
 const DRAW_MS = 100;
 const MAX_ATTACHED_BYTES = 10_000_000;
 const RECENT = 10;
-/** As the server puts attached texts into a message. */
+/** How the server puts attached texts into a message. */
 const ATTACHED = /^(?=<file name=".*">$)/m;
 const [ATTACHED_START, ATTACHED_END] = ['<file name="', '\n</file>'];
 
-/** The conversation that was begun last: its next message is written at once. */
+/** The conversation that was last started here: its message field gets the focus. */
 let startedHere = '';
 
 /** @param {Page} page @param {string} [id] */
@@ -59,7 +59,7 @@ export async function showChat(page, id) {
 	return undefined;
 }
 
-/** Conversations to go on with.
+/** Recent conversations to continue.
  * @param {HTMLElement} element @param {T.Session[]} sessions */
 function showEarlier(element, sessions) {
 	if (sessions.length === 0) return;
@@ -102,7 +102,7 @@ async function conversation(page, detail) {
 	let after = 0;
 
 	const isAtEnd = () => main.scrollTop + main.clientHeight > main.scrollHeight - 120;
-	/** Changes the log and stays at its end. @param {() => void} change */
+	/** Changes the log, and stays at its end if it was there. @param {() => void} change */
 	const atEnd = (change) => {
 		const stays = isAtEnd();
 		change();
@@ -143,7 +143,7 @@ async function conversation(page, detail) {
 		}
 		return element;
 	};
-	/** Loads a message of which an event had the beginning only.
+	/** Loads a message of which an event had only the beginning.
 	 * @param {T.Message} message @param {HTMLElement} element */
 	const showWhole = async (message, element) => {
 		const found = await api.messages(id, message.seq - 1, signal, 1).catch(() => null);
@@ -219,7 +219,7 @@ function messageElement(message) {
 	);
 }
 
-/** A message of a person, with the texts that were attached to it folded.
+/** A person's message, with attached texts folded.
  * @param {string} text @param {string} label */
 function withAttached(text, label) {
 	let own = '';
@@ -236,7 +236,7 @@ function withAttached(text, label) {
 	return [own.trim() && outputOf(own.trim(), label), files];
 }
 
-/** The field for a message, of a new run or of one that goes on.
+/** The form for a message that starts or continues a run.
  * @param {T.SessionDetail | null} detail @param {(session: string) => void} done */
 function composer(detail, done) {
 	const { providers, workspace } = getMeta();
@@ -297,7 +297,7 @@ function composer(detail, done) {
 	return element;
 }
 
-/** The provider and model, if they are not those of the run already.
+/** The provider and model, unless the run already has them.
  * @param {string} provider @param {string} model @param {T.Run | null} run */
 function changed(provider, model, run) {
 	return run?.provider === provider && run.model === model ? {} : { provider: provider || undefined, model: model || undefined };

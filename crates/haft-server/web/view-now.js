@@ -27,7 +27,7 @@ export async function showNow(page) {
 	/** Sessions whose runs may be driven. @type {Map<string, T.Session>} */
 	const sessions = new Map();
 	const waiting = questionList(page, '', () => {
-		// At once, because a hidden card cannot take the focus, and one that takes it must not move afterwards.
+		// Not batched, because a hidden card cannot take the focus, and a card that takes it must not move afterwards.
 		arrangeQuestions();
 		arrange();
 	});
@@ -102,7 +102,7 @@ export async function showNow(page) {
 	const showOutput = async (call, part) => {
 		const run = runs.get(call);
 		if (!run || part.next <= run.next) return;
-		// Only the end is shown, so what was missed stays missed.
+		// Only the end is shown, so missed parts are not fetched.
 		run.next = part.next;
 		run.output.element.hidden = false;
 		run.output.push(part.text);
@@ -111,7 +111,7 @@ export async function showNow(page) {
 	let position = 0;
 	const load = async () => {
 		const now = await api.now(signal);
-		// Afterwards, so that a call that ends meanwhile is in one of the two.
+		// Loaded second, so that a call that ends meanwhile is in one of the two.
 		const list = await api.calls({}, null, signal);
 		position = now.position;
 		sessions.clear();

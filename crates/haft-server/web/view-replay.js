@@ -46,7 +46,7 @@ export async function showReplay(page, id, from) {
 
 	let calls = new CallList({ session: id }, signal, () => {});
 	let shown = new AbortController();
-	/** The call at a step, counted from 1 as the oldest. @param {number} at */
+	/** The call at a step, counted from 1, the oldest. @param {number} at */
 	const callAt = (at) => calls.at(calls.length - at);
 	const load = async () => {
 		calls = new CallList(

@@ -1,4 +1,4 @@
-// The rules of a folder: which there are, which matched, and what they would decide.
+// The rules of a folder: which there are, what they matched, and what they would decide.
 /** @import * as T from './types.js' */
 /** @import {Page} from './state.js' */
 
@@ -24,7 +24,7 @@ export async function showRules(page, workspace = getMeta().workspace) {
 	const message = h('p', { role: 'status' });
 	add(main, list, can('act') && addForm(workspace, change), message, explainForm(workspace, signal));
 
-	/** Changes the rules; whether it was done. @param {'' | '/remove'} what @param {T.RuleChange} rule */
+	/** Changes the rules; returns whether that worked. @param {'' | '/remove'} what @param {T.RuleChange} rule */
 	async function change(what, rule) {
 		try {
 			const done = await api.changeRules(what, rule);
@@ -88,7 +88,7 @@ export async function showRules(page, workspace = getMeta().workspace) {
 	await load();
 }
 
-/** A button that asks once more before it removes a rule.
+/** A button that asks for confirmation before it removes a rule.
  * @param {() => void} remove */
 function removeButton(remove) {
 	let isSure = false;

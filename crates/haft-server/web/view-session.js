@@ -61,7 +61,7 @@ export async function showSession(page, id) {
 	const agentsOf = (/** @type {T.CallSummary | undefined} */ call) => detail.agents.filter((agent) => call && agent.call === call.id);
 	const duringOf = (/** @type {number} */ index) => calls.during(oldest.input.checked ? count() - 1 - index : index);
 
-	/** All rows, if calls of subagents are between them. */
+	/** Collects all rows, if calls of subagents are among them. */
 	const unfold = () => {
 		unfolded = [];
 		if (open.size === 0) return;

@@ -1,4 +1,4 @@
-// Undo and redo: what it would do, choices, and then the deed.
+// Undo and redo: the plan, its options, and the undo itself.
 /** @import * as T from './types.js' */
 /** @import {Page} from './state.js' */
 
@@ -105,7 +105,7 @@ async function pointInTime(page, panel, isSession, which) {
 		showPlan(page, panel, what, AbortSignal.any([shown.signal, signal]));
 	}, 300);
 	slider.addEventListener('input', () => {
-		// The plan of another point must not be performed by the button that was there.
+		// The old button must not perform the plan of another point.
 		shown.abort();
 		panel.replaceChildren();
 		describe();
@@ -113,7 +113,7 @@ async function pointInTime(page, panel, isSession, which) {
 	});
 	describe();
 	onLive(({ event, data }) => {
-		// The chosen call stays chosen. A plan that is shown is examined again when it is performed.
+		// The chosen call stays chosen. A plan that is shown is checked again when it is performed.
 		if (event === 'call' && calls.apply(data)) show(back() > 0 ? 1 : 0);
 	}, signal);
 	return undefined;
@@ -170,7 +170,7 @@ async function showPlan(page, panel, what, signal) {
 		plan = next;
 		if (next.changes.total === 0 && next.conflicts.length === 0 && excluded.size === 0) {
 			options.hidden = true;
-			// A call that was denied did nothing, so it is of no interest why that could not be undone.
+			// A denied call did nothing, so it does not matter why it cannot be undone.
 			const blocked = next.blocked.filter(({ call }) => next.calls.some(({ id, state }) => id === call && state !== 'denied'));
 			return fill(facts, blockedList(blocked), h('p.empty', 'There is nothing to change.'));
 		}
@@ -181,7 +181,7 @@ async function showPlan(page, panel, what, signal) {
 		perform.textContent = `${isRedo() ? 'Redo' : 'Undo'} (${plural(next.changes.total, 'change')})`;
 		force.element.hidden = next.conflicts.length === 0 && !force.input.checked;
 		merge.element.hidden = next.conflicts.length === 0 && next.merged.length === 0 && !merge.input.checked;
-		// The tree stays as it was for the whole plan, so that paths can be selected again.
+		// The tree keeps showing the whole plan, so that excluded paths can be selected again.
 		if (excluded.size === 0) {
 			all = next.changes.total;
 			const merged = new Map(next.merged.map(({ path, changes }) => [path, changes]));
@@ -241,7 +241,7 @@ async function showPlan(page, panel, what, signal) {
 	update();
 }
 
-/** A part of the plan that a person has to know about.
+/** A list of things in the plan that a person has to know.
  * @param {string} title @param {import('./dom.js').Child[][]} items */
 const list = (title, items, kind = 'warn') =>
 	items.length > 0 &&

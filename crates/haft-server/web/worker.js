@@ -12,9 +12,9 @@ let stream = null;
 /** @type {StreamState} */
 let state = 'connecting';
 let token = '';
-/** Tokens that the server refused since it was last reached. @type {Set<string>} */
+/** Tokens that the server refused since the stream was last live. @type {Set<string>} */
 const refused = new Set();
-/** @type {Role[]} from the one that may do least */
+/** @type {Role[]} lowest first */
 const ROLES = ['view', 'approve', 'act'];
 
 /** @param {object} message */
@@ -22,14 +22,14 @@ function broadcast(message) {
 	for (const port of tabs.keys()) port.postMessage(message);
 }
 
-/** Takes the token that may do most, because the server counts on a stream only to be asked if its token may answer;
- * whether that is another one.
+/** Switches to the token with the highest role, because questions wait only for streams whose token may answer them; returns
+ * whether the token changed.
  * @returns {boolean} */
 function choose() {
 	const usable = [...tabs.values()].filter((tab) => !refused.has(tab.token));
 	const best = usable.sort((a, b) => ROLES.indexOf(b.role) - ROLES.indexOf(a.role))[0];
 	if (!best || best.token === token) return false;
-	// Another one of the same role is no reason for a new stream.
+	// Another token with the same role is no reason for a new stream.
 	if (usable.some((tab) => tab.token === token && tab.role === best.role)) return false;
 	token = best.token;
 	return true;
@@ -41,7 +41,7 @@ function onState(next) {
 	if (next === 'refused') {
 		refused.add(token);
 		if (choose()) {
-			// After onState the stream waits; it is woken when it does.
+			// The stream begins to wait only after onState, so it is woken after that.
 			setTimeout(() => stream?.retry(), 0);
 			return;
 		}
@@ -57,7 +57,7 @@ function onEvent(event) {
 
 /** @param {MessagePort} port @param {{token: string, role: Role, position: number, visible: boolean, lock: string}} hello */
 function join(port, hello) {
-	// The tab holds this lock for as long as it lives.
+	// The tab holds this lock as long as it lives, so the worker gets it when the tab is gone.
 	if (hello.lock && !tabs.has(port)) navigator.locks?.request(hello.lock, () => leave(port));
 	tabs.set(port, { token: hello.token, role: hello.role, visible: hello.visible });
 	if (!stream) {

@@ -1,4 +1,4 @@
-// A choice among the folders in which sessions worked.
+// A field to choose among the folders in which sessions worked.
 
 import * as api from './api.js';
 import { h, labelled, select } from './dom.js';

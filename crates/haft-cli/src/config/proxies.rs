@@ -13,25 +13,25 @@ use haft_tools::WebSearch;
 use super::proxy_section::ProxyProviderSection;
 use super::{Config, VariableLookup};
 
-/// How long providers may be silent. Clients wait for less, and ask again.
+/// How long providers may be silent. Clients give up earlier and retry.
 const TIMEOUTS: ModelTimeouts = ModelTimeouts {
     stream: Duration::from_mins(2),
     whole: Duration::from_mins(5),
     comments: Duration::from_mins(5),
 };
-/// Clients make further attempts, so that those of both do not multiply.
+/// One attempt, because clients retry and the attempts would multiply.
 const RETRY: RetryPolicy = RetryPolicy { attempts: 1, ..MODEL_RETRY };
 
-/// The proxies, and what the user is told about them.
+/// The proxies, with warnings for the user.
 pub(crate) struct ConfiguredProxies {
     /// The proxies.
     pub proxies: Proxies,
-    /// Settings that were made and cannot be used.
+    /// Warnings about settings that cannot be used.
     pub warnings: Vec<String>,
 }
 
 impl Config {
-    /// The proxies for these settings and the environment of this process. What is not set up answers with the reason.
+    /// The proxies for these settings and this process's environment. A proxy that is not set up answers with the reason.
     pub(crate) fn proxies(&self, http: &Arc<HttpService>, ledger: Ledger) -> ConfiguredProxies {
         self.proxies_with(http, ledger, &|name| std::env::var(name).ok())
     }
@@ -73,7 +73,7 @@ impl Config {
             ProxyFamily::Anthropic => "anthropic",
             ProxyFamily::Vertex => "gemini",
         });
-        // The provider of `haft -p` is the same one here.
+        // If `haft -p` uses the same provider, its settings apply here too.
         let own = Some(&self.values.model).filter(|own| own.provider.as_deref() == Some(provider));
         let api_key = match &section.api_key {
             None => None,
@@ -88,7 +88,7 @@ impl Config {
         let endpoint = settings.resolve(variable).map_err(|error| error.to_string())?;
         let http = http.streams_for(vec![endpoint.authority()]);
         let own_model = section.model.clone();
-        // A request names a model, unless this one answers all of them.
+        // Without a model of its own, each request names one.
         let model = HttpModel::new(endpoint, own_model.clone().unwrap_or_default(), http);
         let model = model.with_retry(RETRY).with_timeouts(TIMEOUTS);
         Ok(ProxyModel { model: Arc::new(model), own_model })

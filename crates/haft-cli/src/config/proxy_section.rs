@@ -21,7 +21,7 @@ pub(crate) struct ProxySection {
     pub search_file: Option<PathBuf>,
 }
 
-/// Who answers for one of the families.
+/// Who answers one family of paths.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct ProxyProviderSection {
@@ -29,11 +29,11 @@ pub(crate) struct ProxyProviderSection {
     pub provider: Option<String>,
     /// The URL of the provider.
     pub base_url: Option<String>,
-    /// Its key, or `${NAME}` for that in a variable.
+    /// Its key, or `${NAME}` for the key in a variable.
     pub api_key: Option<Secret>,
     /// The wire format.
     pub wire: Option<Wire>,
-    /// The model that answers every request, whatever it names.
+    /// The model that answers every request, whichever model it names.
     pub model: Option<String>,
 }
 

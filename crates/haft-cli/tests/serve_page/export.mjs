@@ -1,4 +1,4 @@
-// A session as one file: opened from the disk, with the same views and without a request.
+// A session as one file: opened from the disk, with the same views, and without requests.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';

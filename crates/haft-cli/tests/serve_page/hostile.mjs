@@ -1,4 +1,4 @@
-// Names, contents, outputs and texts of models that would like to be more than text.
+// Hostile names, contents, outputs and texts of models, which must remain text.
 
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
@@ -33,7 +33,7 @@ open('picture.svg', 'w').write('''${SVG}''')
 open('fake.png', 'wb').write(b'\\x89PNG\\r\\n\\x1a\\n<script>alert(1)</script>')
 open('broken.txt', 'wb').write(b'caf\\xe9 \\xff\\xfe\\n')
 `);
-// 3: output with escape sequences, links, clipboard and title sequences, direction marks, bytes that are no text.
+// 3: output with escape sequences, links, clipboard and title sequences, direction marks, bytes that are not text.
 await python(`
 import sys
 out = sys.stdout.buffer
@@ -56,7 +56,7 @@ const { session: chat } = await server.api('/runs', { prompt: `${MARKUP} \u202et
 const of = (call) => server.api(`/calls/${call}`).then(({ summary }) => summary.session);
 after(close);
 
-/** What is shown is text: no element of it, no address that runs, no hidden character. */
+/** What is shown is only text: no elements made from it, no addresses that execute, no hidden characters. */
 async function assertInert(page, what) {
 	const found = await page.evaluate(() => {
 		const bad = [];
@@ -90,7 +90,7 @@ test('hostile content is shown as text in every view', async () => {
 		await page.locator('main').getByText(/./).first().waitFor();
 		await assertInert(page, view);
 	}
-	// It is there, as text.
+	// The content is there, as text.
 	await go(page, '/call/3');
 	await page.locator('.output').getByText(MARKUP).first().waitFor();
 	await page.locator('.output').getByText('click here').first().waitFor();

@@ -14,7 +14,7 @@ after(close);
 
 const focused = (page) => page.evaluate(() => document.activeElement?.textContent?.trim() ?? '');
 
-/** Presses Tab until what has the focus has this text. */
+/** Presses Tab until the focused element has this text. */
 async function tabTo(page, text) {
 	for (let presses = 0; presses < 200; presses++) {
 		await page.keyboard.press('Tab');
@@ -36,7 +36,7 @@ test('every view is reached, and the focus is seen everywhere', async () => {
 		await page.keyboard.press('g');
 		await page.keyboard.press(key);
 		await page.getByRole('heading', { name: heading, exact: true, level: 1 }).waitFor();
-		// The heading is told to who cannot see it.
+		// The heading gets the focus, so that screen readers announce it.
 		if (key !== 'c') await page.waitForFunction((text) => document.activeElement.textContent.includes(text), heading);
 	}
 	await page.keyboard.press('?');
@@ -80,7 +80,7 @@ test('from the list of sessions to a call, its undo and back, by keys alone', as
 	await page.keyboard.press('Enter');
 	await page.locator('.card .state.completed').waitFor();
 	assert.notEqual(fixture.read('src/index.js'), before);
-	// What was done has the focus, and a way back.
+	// The result has the focus, and offers a way back.
 	await tabTo(page, 'Redo…');
 	await page.keyboard.press('Enter');
 	await page.getByRole('button', { name: /^Redo \(/ }).waitFor();

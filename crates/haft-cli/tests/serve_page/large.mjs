@@ -1,4 +1,4 @@
-// Long lists: only what is near the window is in the document, and scrolling shows each row in its place.
+// Long lists: only the rows near the window are in the document, and scrolling shows each row in its place.
 
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
@@ -6,7 +6,7 @@ import { after, test } from 'node:test';
 import { assertQuiet, close, go, open, person } from './lib/browser.mjs';
 import { Fixture } from './lib/fixture.mjs';
 
-/** The bench `serve` has 100,000; what is in the document does not depend on it. */
+/** The bench `serve` has 100,000; how much is in the document does not depend on the number. */
 const CALLS = 10_000;
 const CHANGES = 5_000;
 const AT_ONCE = 64;

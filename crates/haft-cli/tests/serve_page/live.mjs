@@ -1,4 +1,4 @@
-// What happens elsewhere is seen at once, answered here, and nothing is lost when the server dies.
+// What happens elsewhere is seen at once and can be answered here, and nothing is lost when the server dies.
 
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
@@ -16,7 +16,7 @@ after(close);
 
 const OPEN = 'article.question:not(.done)';
 
-/** Presses a button of the open question. Presses are ignored for a moment after the layout changed, so it presses until it counts. */
+/** Presses a button of the open question until that counts: presses are ignored for a moment after the layout changed. */
 async function press(page, name) {
 	const card = page.locator(OPEN);
 	while ((await card.count()) > 0) {
@@ -25,7 +25,7 @@ async function press(page, name) {
 	}
 }
 
-/** A client whose questions the page is asked. */
+/** A client whose questions are asked on the page. */
 async function asking(page) {
 	await page.locator('#connection.live').waitFor();
 	const client = await fixture.mcp('--permission-mode', 'default');
@@ -43,7 +43,7 @@ test('a call is seen when it begins, while it writes and when it ends', async ()
 	const one = await person();
 	const page = await open(one, server);
 	await page.getByText('Nothing is waiting for you').waitFor();
-	// When the page shows a call, and when its output; the clock is the same machine's.
+	// When the page shows a call, and when its output. The browser's clock is that of the server.
 	await page.evaluate(() => {
 		window.seen = {};
 		new MutationObserver(() => {
@@ -70,7 +70,7 @@ test('a call is seen when it begins, while it writes and when it ends', async ()
 		all.sort((a, b) => a - b);
 		console.log(`# until the page shows the ${what}: median ${all[ROUNDS >> 1]} ms, longest ${all[ROUNDS - 1]} ms`);
 	}
-	// The call as such, in the timeline of its session.
+	// The call is also in the timeline of its session.
 	const { sessions } = await server.api('/sessions');
 	await go(page, `/session/${sessions[0].id}`);
 	await page.locator('.call-row').filter({ hasText: 'done' }).first().waitFor();
@@ -125,7 +125,7 @@ test('a question is seen from its beginning, with the name of its session', asyn
 		const call = client.bash(lines.join('\n'));
 		const card = page.locator(OPEN);
 		await card.getByRole('link', { name: 'MCP · project' }).waitFor();
-		// What else is in the view is there, too.
+		// The rest of the view is there as well.
 		await page.getByText('Recently finished').waitFor();
 		const beginning = () => page.evaluate(() => document.querySelector('article.question:not(.done) h3').getBoundingClientRect().top - document.getElementById('main').getBoundingClientRect().top);
 		assert((await beginning()) >= 0, String(await beginning()));

@@ -1,4 +1,4 @@
-// The token: taken from the address, kept in the tab, sent in a header, and nowhere else.
+// The token: taken from the address, kept in the tab, sent in a header, and found nowhere else.
 
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
@@ -23,7 +23,7 @@ test('the token leaves the address at once and survives a reload', async () => {
 	const kept = await page.evaluate(() => JSON.stringify(localStorage));
 	assert(!kept.includes(TOKENS.act));
 	await assertQuiet(one);
-	// Going back leads to no address with a token.
+	// Going back does not return to an address with a token.
 	await page.goBack().catch(() => {});
 	assert(!page.url().includes('token'));
 });
@@ -68,7 +68,7 @@ test('a page of another port gets nothing', async () => {
 		const asked = await fetch(`${origin}/api/v1/meta`, { credentials: 'include' }).then((answer) => answer.status, (error) => error.name);
 		return { asked, storage: JSON.stringify([{ ...localStorage }, { ...sessionStorage }]) };
 	}, server.origin);
-	// Its own policy forbids the request before the server refuses it.
+	// The page's own policy blocks the request before the server can refuse it.
 	assert.equal(stolen.asked, 'TypeError');
 	assert(!stolen.storage.includes(TOKENS.act));
 	for (const headers of seen) {

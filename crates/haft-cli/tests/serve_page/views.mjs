@@ -19,7 +19,7 @@ let server;
 let numbers;
 let session;
 let chat;
-/** What keeps a question and a call open while the views are looked at. */
+/** The client that keeps a question open while the views are looked at. */
 let waiting;
 after(close);
 
@@ -51,7 +51,7 @@ async function ended(id) {
 	while ((await server.api(`/sessions/${id}`)).session.is_driven) await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** The views, with what has to be seen in each. */
+/** The views, with what each has to show. */
 const VIEWS = [
 	['now', () => '/now', (page) => [page.getByText('git push --force origin main').first(), page.getByText('part 3 of 3'), page.getByText('Recently finished')]],
 	['sessions', () => '/sessions', (page) => [page.getByText('Why do the tests fail?'), page.getByText('10 calls')]],
@@ -68,7 +68,7 @@ const VIEWS = [
 	['chat-new', () => '/chat', (page) => [page.getByLabel('Message')]],
 	['rules', () => '/rules', (page) => [page.getByText('Bash(rm -rf *)').first(), page.getByText('Test a call')]],
 ];
-/** Of these, pictures go into the documentation. */
+/** The views with pictures in the documentation. */
 const SHOWN = { now: 'now', timeline: 'timeline', call: 'call', undo: 'undo', replay: 'replay', chat: 'chat' };
 
 async function eachView(page, check) {
@@ -118,7 +118,7 @@ test('every view fits a phone', async () => {
 		await assertFits(page, name);
 		await picture(page, { now: 'phone-now', timeline: 'phone-timeline' }[name]);
 	});
-	// What is pressed is large enough, and apart.
+	// Buttons are large enough.
 	await go(page, '/now');
 	const card = page.locator('article.question');
 	const boxes = await Promise.all(['Allow once', 'Deny'].map((name) => card.getByRole('button', { name, exact: true }).boundingBox()));
@@ -189,7 +189,7 @@ test('replay shows the folder as it was after each call', async () => {
 	await page.getByText('Call 10 of 10').waitFor();
 	await after.getByText('last.js').first().waitFor();
 	await assertApart(after.locator('.tree-row'));
-	// A reload leads to the same call.
+	// A reload shows the same call.
 	await page.reload();
 	await page.getByText('Call 10 of 10').waitFor();
 	await assertQuiet(one);

@@ -15,7 +15,7 @@ pub(crate) struct SharedHost {
 }
 
 impl SharedHost {
-    /// The first answer. The host is told if it is one of a page.
+    /// The first answer. If it comes from a page, the host is told.
     fn first_answer<T>(
         &self,
         body: &(dyn Fn() -> SharedQuestion + Sync),
@@ -31,7 +31,7 @@ impl SharedHost {
     }
 }
 
-/// The answer of a host that has no one to ask, with the reason why no page was asked.
+/// Adds the reason why no page was asked to the error of a host that has no one to ask.
 fn with_reason<T>(answer: Result<T, ToolError>, reason: &ToolError) -> Result<T, ToolError> {
     answer.map_err(|mut error| {
         error.message = format!("{} {}", not_shown(reason), error.message);

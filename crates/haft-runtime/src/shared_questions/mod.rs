@@ -1,5 +1,5 @@
-//! Questions that several places show: the asker of this process, and the pages of servers, which read them in the ledger. The
-//! first answer counts.
+//! Questions that are asked in several places: by this process's asker, and on the pages of servers, which read them from the
+//! ledger. The first answer counts.
 
 mod host;
 mod question;
@@ -17,23 +17,23 @@ pub use question::{AnswerContent, PermissionQuestion, SharedAnswer, SharedChange
 
 use crate::steps::ask::{Asker, PermissionAnswer, Question};
 
-/// How often the ledger is looked at for an answer.
+/// How often the ledger is checked for an answer.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// How often it is checked that a page still shows the question.
 const PAGES_INTERVAL: Duration = Duration::from_secs(1);
-/// How long a question waits that no page shows any more: its server may be starting again.
+/// How long a question waits when no page shows it any more, because its server may be restarting.
 const RESTART_TIME: Duration = Duration::from_secs(30);
 
-/// Who is named where it is not said who answered.
+/// The author of an answer that does not say who gave it.
 const UNNAMED_PERSON: &str = "the one who was asked";
 
 /// The first answer to a question.
 enum FirstAnswer<T> {
-    /// The one of this process.
+    /// From this process.
     Local(T),
-    /// The same, because no page could show the question, and why.
+    /// From this process, because no page could show the question; with the reason.
     NotShown(T, ToolError),
-    /// One from a page.
+    /// From a page.
     Remote(SharedAnswer),
 }
 
@@ -89,8 +89,8 @@ fn not_shown(error: &ToolError) -> String {
     format!("No page showed the question: {}", error.message)
 }
 
-/// Asks here, if there is a person, and on pages; whichever answers first. Without a person here it waits for as long as a page
-/// shows the question, and then takes what `local` says without one.
+/// Asks here, if there is a person, and on pages; the first answer counts. Without a person here it waits while a page shows the
+/// question, then takes `local`'s answer.
 fn first_answer<T>(
     handle: &LedgerHandle,
     audience: Audience,
@@ -125,9 +125,9 @@ fn ask_person_and_pages<T>(
     let _link = cancel.on_cancel(move || stopping.cancel());
     let done = Cancel::new();
     let (answer, posted) = std::thread::scope(|scope| {
-        // The differences of long files take time, for which the person here does not wait.
+        // On another thread, because differences of long files take time and the person here should not wait for them.
         let watcher = scope.spawn(|| watch(handle, body, &stop, &done));
-        // Also when `local` panics: the scope ends when the watcher has ended.
+        // Ends the watcher even if `local` panics, because the scope waits for it.
         let local_end = StopPollingOnDrop(&done);
         let answer = local(&stop);
         drop(local_end);
@@ -143,7 +143,7 @@ fn ask_person_and_pages<T>(
     }
 }
 
-/// Posts a question and waits for an answer of a page, until `done` fires; then fires `stop`.
+/// Posts a question and waits for a page's answer until `done` fires. Fires `stop` when there is one.
 fn watch<'a>(
     handle: &'a LedgerHandle,
     body: &dyn Fn() -> SharedQuestion,
@@ -154,7 +154,7 @@ fn watch<'a>(
     if done.is_cancelled() {
         return None;
     }
-    // A ledger that cannot take it does not keep the person here from being asked.
+    // The person here is asked even if the ledger cannot take the question.
     let posted = PostedQuestion::new(handle, &body)
         .inspect_err(|error| tracing::warn!(%error, "a question is not shown on pages"))
         .ok()?;
@@ -199,7 +199,7 @@ impl<'a> PostedQuestion<'a> {
 
     /// Breaks with the answer that was given elsewhere, or without one if the question was withdrawn.
     fn poll(&self) -> ControlFlow<Option<SharedAnswer>> {
-        // A ledger that cannot be read now may be later.
+        // The ledger may be readable again later.
         let Ok(stored) = self.ledger.question(self.id) else { return ControlFlow::Continue(()) };
         if stored.ended_at.is_none() {
             return ControlFlow::Continue(());
@@ -228,7 +228,7 @@ impl<'a> PostedQuestion<'a> {
         }
     }
 
-    /// Stores this process's own answer; returns one that came before it.
+    /// Stores this process's own answer; returns an earlier one, if there is one.
     fn close(&self, own: &SharedAnswer) -> Option<SharedAnswer> {
         let own = serde_json::to_value(own).ok()?;
         match self.ledger.answer(self.id, &own) {
@@ -240,7 +240,7 @@ impl<'a> PostedQuestion<'a> {
 
 impl Drop for PostedQuestion<'_> {
     fn drop(&mut self) {
-        // Without effect on one that has its answer. If it fails, the question ends with the process.
+        // Has no effect on an answered question. If this fails, the question ends with the process.
         let _ = self.ledger.withdraw(self.id);
     }
 }

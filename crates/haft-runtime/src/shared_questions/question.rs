@@ -1,4 +1,4 @@
-//! Questions and answers as the ledger keeps them, for processes that show them to people.
+//! Questions and answers as they are stored in the ledger, for processes that show them to people.
 
 use haft_tool::{Effect, HostRequest, PlanReady, UserQuestion, Value};
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use crate::steps::ask::Question;
 use crate::steps::preview::ProposedChange;
 use crate::text_diff::{TextChanges, text_changes};
 
-/// Lines of a difference that are kept. A person decides by what is shown, and a longer one says that it is cut.
+/// Lines of a difference that are kept. A longer one says that it is cut, because a person decides by what is shown.
 const MAX_DIFF_LINES: usize = 5_000;
 
 /// A question that waits for a person.
@@ -25,7 +25,7 @@ pub enum SharedQuestion {
         host: String,
         /// The port.
         port: u16,
-        /// The entry of a list of domains that would allow it.
+        /// The entry for a list of domains that would allow it.
         entry: String,
     },
     /// Questions with answers to choose from.
@@ -37,7 +37,7 @@ pub enum SharedQuestion {
     Plan {
         /// The plan, if it is known.
         plan: Option<String>,
-        /// What it would like to be allowed: a tool and what for.
+        /// The permissions it requests: a tool and what for.
         allow: Vec<(String, String)>,
     },
 }
@@ -55,15 +55,15 @@ pub struct PermissionQuestion {
     pub effects: Vec<Effect>,
     /// Why policy asks.
     pub reason: String,
-    /// The rule that asks, if it is one.
+    /// The rule that asks, if a rule does.
     pub asked_by: Option<String>,
     /// The narrowest rule that would allow it without a question, if one can.
     pub rule: Option<String>,
     /// What it would change in files and settings.
     pub changes: Vec<SharedChange>,
-    /// Why the changes are not known before it runs, if that is so.
+    /// Why the changes are not known before it runs, if they are not.
     pub changes_unknown: Option<String>,
-    /// The subagent that makes the call, if it is one.
+    /// The subagent that makes the call, if one does.
     pub agent: Option<String>,
 }
 
@@ -71,7 +71,7 @@ pub struct PermissionQuestion {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum SharedChange {
-    /// A file gets another content.
+    /// A file gets new content.
     File {
         /// Its path.
         path: String,
@@ -82,7 +82,7 @@ pub enum SharedChange {
         /// The lines that change; `None` if it is not text.
         text: Option<TextChanges>,
     },
-    /// A setting gets another value.
+    /// A setting gets a new value.
     Setting {
         /// Its name.
         name: String,
@@ -109,12 +109,12 @@ pub struct SharedAnswer {
 pub enum AnswerContent {
     /// Yes.
     Allow {
-        /// Whether it holds until the session ends: by the question's rule, or for the host.
+        /// Whether it holds until the session ends, for what the question's rule allows or for the host.
         for_session: bool,
     },
     /// No.
     Deny {
-        /// Why, if that was said.
+        /// The reason, if one was given.
         reason: Option<String>,
     },
     /// The chosen labels, or texts of the person's own, for each question.
@@ -125,7 +125,7 @@ pub enum AnswerContent {
 }
 
 impl AnswerContent {
-    /// What its author has done, to be shown after their name.
+    /// What its author did, in words that follow their name.
     pub(super) fn summary(&self) -> String {
         match self {
             Self::Allow { for_session: false } => "allowed it once".to_owned(),

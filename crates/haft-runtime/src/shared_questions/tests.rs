@@ -33,7 +33,7 @@ fn a_person_is_asked_before_the_question_for_pages_is_made() {
     };
     let local = |cancel: &Cancel| {
         asked.send(()).unwrap();
-        // The answer of a page ends the question here.
+        // A page's answer ends the question here.
         while !cancel.wait(POLL_INTERVAL) {
             let ledger = handle.ledger().unwrap();
             for question in ledger.open_questions().unwrap() {

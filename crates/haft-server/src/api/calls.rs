@@ -14,14 +14,14 @@ use super::{Api, sessions};
 
 const DEFAULT_CALLS: usize = 100;
 const MAX_CALLS: usize = 500;
-/// Changes that come with the call itself.
+/// Changes sent with the call itself.
 const FIRST_CHANGE_COUNT: usize = 200;
 const MAX_CHANGES: usize = 1_000;
 /// Bytes of a result that are shown.
 const MAX_RESULT_BYTES: usize = 1 << 20;
-/// Bytes of output that are sent at once.
+/// Bytes of output per answer.
 const MAX_OUTPUT_BYTES: usize = 256 << 10;
-/// A character has at most so many bytes.
+/// The length of the longest character in UTF-8.
 const MAX_CHAR_BYTES: usize = 4;
 
 /// Calls of one session, or of all.
@@ -143,14 +143,14 @@ pub(super) fn output(api: &Api, id: i64, query: &Query) -> Result<OutputPart, Ap
     Ok(text_output(from, &part, is_end))
 }
 
-/// Live text from a position on.
+/// Live text from a position on, as much as fits into an answer.
 fn live_output(ledger: &Ledger, source: LiveSource<'_>, from: u64) -> Option<OutputPart> {
     let live = ledger.live_text(source, from)?;
     let part = &live.bytes[..live.bytes.len().min(MAX_OUTPUT_BYTES)];
     Some(text_output(live.from, part, false))
 }
 
-/// The same, but no more than the last bytes of it.
+/// The same, but at most its last `max_bytes` bytes.
 pub(crate) fn live_tail(
     ledger: &Ledger,
     source: LiveSource<'_>,
@@ -160,7 +160,7 @@ pub(crate) fn live_tail(
     let live = ledger.live_text(source, from)?;
     let mut skipped = live.bytes.len().saturating_sub(max_bytes);
     if skipped > 0 {
-        // A text does not begin within a character.
+        // The text must not begin within a character.
         let is_within = |byte: &u8| byte & 0b1100_0000 == 0b1000_0000;
         skipped +=
             live.bytes[skipped..].iter().take(MAX_CHAR_BYTES).take_while(|byte| is_within(byte)).count();
@@ -168,7 +168,7 @@ pub(crate) fn live_tail(
     Some(text_output(live.from + skipped as u64, &live.bytes[skipped..], false))
 }
 
-/// Bytes as text. A character that is not complete at the end is left for the next part, unless nothing follows.
+/// Decodes bytes. An incomplete character at the end is left for the next part, unless nothing follows.
 fn text_output(from: u64, bytes: &[u8], is_end: bool) -> OutputPart {
     let end = if is_end { bytes.len() } else { complete_end(bytes) };
     let text = String::from_utf8_lossy(&bytes[..end]).into_owned();
@@ -178,7 +178,7 @@ fn text_output(from: u64, bytes: &[u8], is_end: bool) -> OutputPart {
 /// Where the last complete character ends.
 fn complete_end(bytes: &[u8]) -> usize {
     let is_incomplete = |start: &usize| {
-        // The suffix is the beginning of a character, of which the rest is still to come.
+        // The suffix is the beginning of a character whose rest is still to come.
         let found = std::str::from_utf8(&bytes[*start..]);
         found.is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
     };

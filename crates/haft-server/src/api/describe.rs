@@ -1,4 +1,4 @@
-//! Receipts, changes and sessions in the form of the API.
+//! Converts receipts, changes and sessions to the types of the API.
 
 use std::path::Path;
 
@@ -14,9 +14,9 @@ use super::types::{CallSummary, ChangeEntry, ChangeList, ChangeSide, SessionEntr
 const MAX_ABOUT_CHARS: usize = 300;
 /// Characters of a session's title.
 const MAX_TITLE_CHARS: usize = 120;
-/// The programs that make a session for each call.
+/// Entry points that make a session for each call.
 const ENTRY_POINTS_OF_ONE_CALL: [&str; 2] = ["cli", "serve"];
-/// The first message of a run is among so many events.
+/// The first message of a run is among this many events.
 const MAX_EVENTS_BEFORE_TITLE: usize = 4;
 
 /// The first characters of a text, on one line.
@@ -62,7 +62,7 @@ pub(crate) fn state_of(node: &Node) -> ChangeSide {
         Node::Absent => "absent",
         Node::File(file) => {
             state.size = Some(file.size);
-            // A file that could not be read is recorded without one.
+            // A file that could not be read is recorded without a hash.
             state.hash = Some(file.hash.clone()).filter(|hash| !hash.is_empty());
             state.mode = Some(format!("{:o}", file.mode));
             "file"
@@ -85,7 +85,7 @@ pub(crate) fn state_of(node: &Node) -> ChangeSide {
     state
 }
 
-/// A path as it is shown: relative to the workspace, absolute outside of it.
+/// A path as it is shown: relative to the workspace, absolute outside it.
 pub(crate) fn shown_path(path: &Path, workspace: &Path) -> String {
     let short = path.strip_prefix(workspace).ok().filter(|short| !short.as_os_str().is_empty());
     path_to_text(short.unwrap_or(path)).into_owned()
@@ -117,7 +117,7 @@ pub(crate) fn of_cumulative(change: &CumulativeChange, workspace: &Path, calls: 
     }
 }
 
-/// The part of some changes that begins at `offset`. Only those of this part are made.
+/// The part of a list of changes that begins at `offset`. Only its entries are converted.
 pub(crate) fn part_of<T>(
     changes: &[T],
     offset: usize,
@@ -133,7 +133,7 @@ pub(crate) fn part_of<T>(
     }
 }
 
-/// A session; `driven` are those whose runs are driven now.
+/// Describes a session; `driven` lists the sessions whose runs are driven now.
 pub(crate) fn of_session(
     ledger: &Ledger,
     info: &SessionInfo,
@@ -146,7 +146,7 @@ pub(crate) fn of_session(
     });
     Ok(SessionEntry {
         id: info.id.clone(),
-        // Programs name sessions by a UUID, which tells people nothing.
+        // Programs name sessions by UUIDs, which tell people nothing.
         name: info.name.clone().filter(|name| !is_uuid(name)),
         title: match said {
             Some(text) => Some(clipped(&text, MAX_TITLE_CHARS)),
@@ -163,7 +163,7 @@ pub(crate) fn of_session(
     })
 }
 
-/// What the only call of a session is about, if no other follows: `haft call` and the page make a session for each.
+/// What the only call of a session is about, if the session was made for it, as `haft call` and the page do.
 fn title_of_call(ledger: &Ledger, info: &SessionInfo) -> Result<Option<String>, ToolError> {
     if info.calls != 1 || !ENTRY_POINTS_OF_ONE_CALL.contains(&info.entry_point.as_str()) {
         return Ok(None);

@@ -9,14 +9,14 @@ use serde::Serialize;
 use super::types::{ErrorBody, ErrorInfo};
 use crate::reply::HttpReply;
 
-/// Why a request is not answered as it was meant.
+/// Why a request failed.
 #[derive(Debug)]
 pub(crate) struct ApiError {
     pub(crate) status: StatusCode,
     kind: &'static str,
     message: String,
     details: Option<Box<Value>>,
-    /// What is wrong with the token that was given (RFC 6750).
+    /// What is wrong with the request's token (RFC 6750).
     token_error: Option<&'static str>,
 }
 
@@ -41,7 +41,7 @@ impl ApiError {
         &self.message
     }
 
-    /// Adds what a program needs.
+    /// Adds data for programs.
     pub(crate) fn with_details(mut self, details: &impl Serialize) -> Self {
         self.details = serde_json::to_value(details).ok().map(Box::new);
         self
@@ -74,7 +74,7 @@ impl From<ToolError> for ApiError {
             ErrorKind::Conflict => StatusCode::CONFLICT,
             ErrorKind::ExecutionFailed => StatusCode::UNPROCESSABLE_ENTITY,
             ErrorKind::Timeout => StatusCode::GATEWAY_TIMEOUT,
-            // Serialization, too: bodies of requests are refused before, so it is the ledger that cannot be read.
+            // Also serialization errors: invalid request bodies are refused earlier, so these come from the ledger.
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Self { details: error.details.map(Box::new), ..Self::new(status, error.kind.name(), error.message) }

@@ -19,15 +19,15 @@ use crate::reply::HttpReply;
 
 const DEFAULT_FILES: usize = 200;
 const MAX_FILES: usize = 1_000;
-/// Calls with changes that are looked at.
+/// Calls with changes that are examined.
 const MAX_CALLS: usize = 5_000;
-/// Changes of all calls together that are looked at.
+/// Changes of all these calls together that are examined.
 const MAX_CHANGES: usize = 200_000;
 /// Lines of a difference that are sent.
 pub(super) const MAX_DIFF_LINES: usize = 5_000;
 /// Larger files are not compared line by line.
 const MAX_COMPARED_BYTES: usize = 4 << 20;
-/// A hash in hexadecimal.
+/// The length of a hash in hexadecimal.
 const HASH_CHARS: usize = 64;
 
 /// What changed, each path once.
@@ -47,12 +47,12 @@ pub(super) fn list(api: &Api, query: &Query) -> Result<ChangedFiles, ApiError> {
         before: until.map(|id| id.saturating_add(1)),
         only_changes: true,
     };
-    let (mut receipts, mut count) = (Vec::new(), 0);
+    let (mut receipts, mut change_count) = (Vec::new(), 0);
     let summaries = ledger.summaries(&wanted)?;
     let mut is_cut = summaries.len() == MAX_CALLS;
     for summary in summaries {
-        count += usize::try_from(summary.change_count).unwrap_or(usize::MAX);
-        if count > MAX_CHANGES && !receipts.is_empty() {
+        change_count += usize::try_from(summary.change_count).unwrap_or(usize::MAX);
+        if change_count > MAX_CHANGES && !receipts.is_empty() {
             is_cut = true;
             break;
         }
@@ -92,11 +92,11 @@ fn calls_by_path(receipts: &[Receipt]) -> BTreeMap<&Path, Vec<i64>> {
     calls
 }
 
-/// The difference of two versions of a file.
+/// The difference between two versions of a file.
 pub(super) fn diff(api: &Api, query: &Query) -> Result<VersionDiff, ApiError> {
     let why = "Give an absolute path, or a path and its workspace.";
     let path = named_path(query)?.ok_or_else(|| ApiError::bad_request(why))?;
-    let (before, after) = (side(api, query, "before", &path)?, side(api, query, "after", &path)?);
+    let (before, after) = (version(api, query, "before", &path)?, version(api, query, "after", &path)?);
     let image = |bytes: &[u8]| image_type(bytes).map(str::to_owned);
     Ok(match (before, after) {
         (Version::TooLarge, _) | (_, Version::TooLarge) => VersionDiff::TooLarge,
@@ -134,7 +134,7 @@ enum Version {
     Unknown,
 }
 
-fn side(api: &Api, query: &Query, name: &str, path: &Path) -> Result<Version, ApiError> {
+fn version(api: &Api, query: &Query, name: &str, path: &Path) -> Result<Version, ApiError> {
     let Some(hash) = query.get(name) else { return Ok(Version::Known(Vec::new())) };
     check_hash(hash)?;
     if api.ledger.blob_size(hash)?.is_some_and(|size| size > MAX_DIFF_FILE_BYTES) {
@@ -143,7 +143,7 @@ fn side(api: &Api, query: &Query, name: &str, path: &Path) -> Result<Version, Ap
     Ok(content(api, path, hash).map_or(Version::Unknown, Version::Known))
 }
 
-/// The bytes with a hash: from the ledger, or from the file if it has them.
+/// The content with a hash: from the ledger, or from the file if it still has that content.
 fn content(api: &Api, path: &Path, hash: &str) -> Option<Vec<u8>> {
     let node = Node::File(FileNode {
         hash: hash.to_owned(),
@@ -164,12 +164,12 @@ fn check_hash(hash: &str) -> Result<(), ApiError> {
     Err(ApiError::bad_request(format!("{hash:?} is not a hash.")))
 }
 
-/// The bytes as text, if they are.
+/// The bytes as text, if they are text.
 fn text(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
 }
 
-/// The bytes with a hash; those that the ledger does not keep are in the file that the query names.
+/// The content with a hash. What the ledger does not keep is read from the file that the query names.
 pub(super) fn blob(api: &Api, hash: &str, query: &Query) -> Result<HttpReply, ApiError> {
     check_hash(hash)?;
     let size = api.ledger.blob_size(hash)?.unwrap_or_default();
@@ -186,7 +186,7 @@ pub(super) fn blob(api: &Api, hash: &str, query: &Query) -> Result<HttpReply, Ap
     Ok(if media_type.is_some() { reply } else { reply.with(CONTENT_DISPOSITION, "attachment") })
 }
 
-/// An absolute path that a request names.
+/// A path from a request, made absolute.
 pub(super) fn absolute(path: &str, workspace: &Path) -> PathBuf {
     workspace.join(haft_tool::path_from_text(path))
 }

@@ -1,4 +1,4 @@
-//! The messages of a run, and what it has cost.
+//! The messages of a run, and what it cost.
 
 use haft_agent::{RunEvent, RunState, RunStop};
 use haft_ledger::{EventLog as _, Ledger, StoredEvent};
@@ -10,11 +10,11 @@ use super::error::ApiError;
 use super::query::Query;
 use super::types::{MessageCall, MessageList, Run, RunMessage};
 
-/// Messages that are sent at once.
+/// Messages per answer.
 const MAX_MESSAGES: usize = 500;
-/// Events that are read at once to find them.
+/// Events per read while messages are collected.
 const READ_EVENT_COUNT: usize = 200;
-/// Bytes of a message's text that are sent.
+/// Bytes of a message's text; the rest is not sent.
 const MAX_TEXT_BYTES: usize = 256 << 10;
 /// Bytes of a text in an event.
 const MAX_EVENT_TEXT_BYTES: usize = 16 << 10;
@@ -48,7 +48,7 @@ pub(super) fn list(ledger: &Ledger, session: &str, query: &Query) -> Result<Mess
     }
 }
 
-/// The message that an event is; none if people need not see it.
+/// The message in an event; `None` if people need not see it.
 pub(crate) fn message(event: &StoredEvent) -> Option<RunMessage> {
     let parsed: RunEvent = serde_json::from_value(event.body.clone()).ok()?;
     let says = |role: &str, text: &str| RunMessage {
@@ -85,7 +85,7 @@ pub(crate) fn message(event: &StoredEvent) -> Option<RunMessage> {
     })
 }
 
-/// A message for an event, which must not be long.
+/// The message, shortened for the event stream.
 pub(crate) fn listed_message(event: &StoredEvent) -> Option<RunMessage> {
     let mut message = message(event)?;
     let mut shorten = |text: &mut String| {
@@ -124,7 +124,7 @@ fn answer(response: &ModelResponse, cost_usd: Option<f64>, mut message: RunMessa
     message
 }
 
-/// What a call is about, before it is planned.
+/// What a call is about, from its arguments: it may not be planned yet.
 fn about_call(call: &ToolCall) -> String {
     let CallArguments::Object(arguments) = &call.arguments else { return String::new() };
     let telling = TELLING_ARGUMENTS.iter().find_map(|name| arguments.get(*name).and_then(Value::as_str));
@@ -139,7 +139,7 @@ fn imported(from: &str, messages: &[ChatMessage]) -> String {
     format!("The run continues with {count} from {from}.")
 }
 
-/// The text as far as it is sent.
+/// The text, cut if it is too long to be sent.
 fn cut(text: &str) -> String {
     if text.len() <= MAX_TEXT_BYTES {
         return text.to_owned();
@@ -148,7 +148,7 @@ fn cut(text: &str) -> String {
     format!("{}\n… ({} more bytes are not shown)", &text[..end], text.len() - end)
 }
 
-/// The run of a session; none if it has none.
+/// The run of a session, if it has one.
 pub(super) fn run(ledger: &Ledger, session: &str) -> Result<Option<Run>, ToolError> {
     let Some(state) = haft_agent::read_run(ledger, session)? else { return Ok(None) };
     let RunState { provider, model, turns, is_turn_open, totals, last_stop, .. } = &state;

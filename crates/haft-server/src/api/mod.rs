@@ -1,4 +1,4 @@
-//! The HTTP API: its routes, and what requests and answers share.
+//! The HTTP API: its routes, and what their requests and answers share.
 
 mod calls;
 mod describe;
@@ -36,16 +36,16 @@ use runs::InterruptedTurn;
 use crate::access::{Role, forbidden};
 use crate::backend::Backend;
 
-/// Where the API is.
+/// The path prefix of the API.
 pub(crate) const BASE: &str = "/api/v1";
 
-/// What answers requests.
+/// What handlers need to answer requests.
 pub(crate) struct Api {
     pub(crate) ledger: Ledger,
     pub(crate) backend: Arc<dyn Backend>,
     /// The folder in which the server was started.
     pub(crate) workspace: PathBuf,
-    /// The last interrupted turn of each session that is driven.
+    /// The last interrupted turn of each driven session.
     interrupted: Mutex<HashMap<String, InterruptedTurn>>,
 }
 
@@ -55,26 +55,26 @@ impl Api {
     }
 }
 
-/// A request of the API.
+/// An API request.
 pub(crate) struct ApiRequest<'a> {
     /// The variable parts of the path.
     pub(crate) parameters: Vec<String>,
     pub(crate) query: Query,
     pub(crate) body: &'a [u8],
     pub(crate) role: Role,
-    /// Who asks, for receipts.
+    /// How receipts name the person who asks.
     pub(crate) person: &'a str,
 }
 
 impl ApiRequest<'_> {
-    /// The body.
+    /// The body, parsed.
     fn json<T: DeserializeOwned>(&self) -> Result<T, ApiError> {
         serde_json::from_slice(self.body).map_err(|error| {
             ApiError::bad_request(format!("The body is not valid: {error}. See openapi.json."))
         })
     }
 
-    /// Refuses a request whose token does not allow it.
+    /// Refuses the request if its token has a lower role.
     pub(crate) fn require(&self, role: Role) -> Result<(), ApiError> {
         if self.role >= role { Ok(()) } else { Err(forbidden(role, self.role).into()) }
     }
@@ -88,7 +88,7 @@ impl ApiRequest<'_> {
     }
 }
 
-/// The variable parts of a path, without their percent signs.
+/// The variable parts of a path, percent-decoded.
 pub(crate) fn decoded(parameters: Vec<String>) -> Result<Vec<String>, ApiError> {
     let decode = |part: String| {
         let pairs = format!("={}", part.replace('+', "%2B").replace('&', "%26"));

@@ -50,7 +50,7 @@ pub(crate) fn document() -> Value {
 
 fn operation(route: &Route, takes: Option<Value>, gives: Option<Value>, error: &Value) -> Value {
     let in_path = route.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
-    // Calls and questions have numbers.
+    // Ids of calls and questions are numbers.
     let is_number = |name: &str| name == "id" && !route.path.starts_with("/sessions/");
     let in_path = in_path.map(|name| {
         let kind = if is_number(name) { "integer" } else { "string" };
@@ -80,7 +80,7 @@ fn operation(route: &Route, takes: Option<Value>, gives: Option<Value>, error: &
     operation
 }
 
-/// The stream of events, which is no JSON document.
+/// The event stream, which is not JSON.
 fn events() -> Value {
     let after =
         "Only what happened after this position: the id of the last event, or `position` of another answer.";

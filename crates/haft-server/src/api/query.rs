@@ -13,20 +13,20 @@ impl Query {
         Self(url::form_urlencoded::parse(query.as_bytes()).into_owned().collect())
     }
 
-    /// The value of a parameter; nothing if it is empty.
+    /// The value of a parameter, unless it is missing or empty.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(given, _)| given == name);
         found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
     }
 
-    /// The number that a parameter has, if it is given.
+    /// A parameter that is a number, if it is given.
     pub(crate) fn number<N: std::str::FromStr>(&self, name: &str) -> Result<Option<N>, ApiError> {
         let Some(value) = self.get(name) else { return Ok(None) };
         let number = value.parse();
         number.map(Some).map_err(|_| ApiError::bad_request(format!("{name}: {value:?} is not a number.")))
     }
 
-    /// How many entries are wanted: the default if that is not said, never more than `max`.
+    /// How many entries are wanted: `limit` or else the default, at most `max`.
     pub(crate) fn limit(&self, default: usize, max: usize) -> Result<usize, ApiError> {
         Ok(self.number("limit")?.unwrap_or(default).clamp(1, max))
     }

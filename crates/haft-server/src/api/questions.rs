@@ -9,7 +9,7 @@ use super::types::{AnswerHold, Answered, QuestionAnswer, QuestionInfo, QuestionL
 use super::{Api, ApiRequest};
 use crate::access::Role;
 
-/// Bytes of a question that lists and events have.
+/// Lists and events leave out the body of a longer question.
 const MAX_LISTED_BYTES: usize = 64 << 10;
 
 /// The open questions, oldest first.
@@ -21,7 +21,7 @@ pub(super) fn list(api: &Api) -> Result<QuestionList, ApiError> {
     Ok(QuestionList { questions: open(&api.ledger)? })
 }
 
-/// A question for a list or an event, which must not be long.
+/// A question for a list or an event: without its body if that is long.
 pub(crate) fn listed(ledger: &Ledger, stored: &StoredQuestion) -> QuestionInfo {
     let mut question = of_stored(ledger, stored);
     if question.body.to_string().len() > MAX_LISTED_BYTES {
@@ -51,7 +51,7 @@ fn of_stored(ledger: &Ledger, stored: &StoredQuestion) -> QuestionInfo {
     }
 }
 
-/// The question, with its effects as lines.
+/// The body of a question, with its effects as lines.
 fn body(stored: &Value) -> Value {
     let mut body = stored.clone();
     if let Ok(SharedQuestion::Permission(question)) = serde_json::from_value(stored.clone()) {
@@ -62,7 +62,7 @@ fn body(stored: &Value) -> Value {
     body
 }
 
-/// Whether an effect cannot be undone, because it is not on this machine.
+/// Whether an effect may leave this machine, where it cannot be undone.
 fn leaves_the_machine(effect: &Effect) -> bool {
     matches!(
         effect,
@@ -84,7 +84,7 @@ pub(super) fn answer(api: &Api, request: &ApiRequest<'_>, id: i64) -> Result<Ans
         offered_rule(&question)?;
     }
     if !stored.is_asked {
-        // Its process has died. While no page is open, nothing else withdraws it.
+        // Its process has died, and nothing else withdraws it while no page is open.
         api.ledger.withdraw(id)?;
     }
     let answer = SharedAnswer { by: request.person.to_owned(), content: answer_content(given, &question)? };
@@ -103,7 +103,7 @@ pub(super) fn answer(api: &Api, request: &ApiRequest<'_>, id: i64) -> Result<Ans
         }
         Err(error) => return Err(error.into()),
     }
-    // Only now, because another answer might have come first.
+    // Only now, because another answer could have come first.
     let added = is_permanent.then(|| add_rule(api, &stored, &question));
     let (rule_added, rule_failed) = match added.transpose() {
         Ok(added) => (added, None),
@@ -112,7 +112,7 @@ pub(super) fn answer(api: &Api, request: &ApiRequest<'_>, id: i64) -> Result<Ans
     Ok(Answered { rule_added, rule_failed })
 }
 
-/// The answer in the form of the process that asked.
+/// The answer in the form that the asking process reads.
 fn answer_content(given: QuestionAnswer, question: &SharedQuestion) -> Result<AnswerContent, ApiError> {
     match (given, question) {
         (QuestionAnswer::Choices { choices }, SharedQuestion::Choices { questions }) => {

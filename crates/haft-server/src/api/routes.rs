@@ -1,4 +1,4 @@
-//! The routes of the API, from which requests are answered and the OpenAPI document is made.
+//! The routes of the API: requests are dispatched by them, and the OpenAPI document is made from them.
 
 use haft_tool::JsonSchema;
 use hyper::{Method, StatusCode};
@@ -19,7 +19,7 @@ pub(super) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 pub(crate) struct Route {
     /// `GET` or `POST`.
     pub(super) method: &'static str,
-    /// The path behind [`super::BASE`], with `{names}` of variable parts.
+    /// The path after [`super::BASE`], with variable parts as `{name}`.
     pub(super) path: &'static str,
     /// The role that it needs.
     pub(crate) role: Role,
@@ -36,19 +36,19 @@ pub(crate) struct Route {
 /// A parameter of the query: its name, its type in the OpenAPI document, and what it means.
 pub(super) type QueryParameter = (&'static str, &'static str, &'static str);
 
-/// How long the answers of a route may take. Few long ones are made at once, so that the others do not wait for them.
+/// How long a route's answers may take. Only a few slow ones are made at a time, so that the others do not wait for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AnswerCost {
-    /// As long as a look into the database.
+    /// As long as a database lookup.
     Small,
-    /// It may look at many calls or files.
+    /// It may read many calls or files.
     Large,
     /// It reads a whole session.
     Export,
 }
 
 impl Route {
-    /// The cost of the answer to a request: a search may look at everything.
+    /// The cost of answering a request. A search may read everything.
     pub(crate) fn cost_of(&self, query: &Query) -> AnswerCost {
         let is_search = query.get("q").is_some() || query.get("text").is_some();
         if is_search && self.cost == AnswerCost::Small { AnswerCost::Large } else { self.cost }
@@ -59,11 +59,11 @@ impl Route {
     }
 }
 
-/// What a path leads to.
+/// What a path matches.
 pub(crate) enum RouteMatch {
     /// A route, with the variable parts of the path.
     Route(&'static Route, Vec<String>),
-    /// The path exists, but for other methods.
+    /// The path exists, but only for these other methods.
     OtherMethods(String),
     /// Nothing.
     Nothing,
@@ -348,7 +348,7 @@ pub(super) static ROUTES: &[Route] = &[
     ),
 ];
 
-/// The route of a path behind [`super::BASE`].
+/// Finds the route of a path after [`super::BASE`].
 pub(crate) fn find(method: &Method, path: &str) -> RouteMatch {
     let mut others = Vec::new();
     for route in ROUTES {
@@ -361,7 +361,7 @@ pub(crate) fn find(method: &Method, path: &str) -> RouteMatch {
     if others.is_empty() { RouteMatch::Nothing } else { RouteMatch::OtherMethods(others.join(", ")) }
 }
 
-/// The variable parts of a path that has this form.
+/// The variable parts of a path, if it has this form.
 fn parameters(form: &str, path: &str) -> Option<Vec<String>> {
     let (mut found, mut given) = (Vec::new(), path.split('/'));
     for part in form.split('/') {

@@ -1,4 +1,4 @@
-//! Rules: which there are, what they decided, changes, and what would be decided.
+//! Rules: the list with what they decided, changes, and what they would decide.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use super::types::{
 };
 use super::{Api, ApiRequest};
 
-/// The newest calls that are looked at for the rules that decided them.
+/// How many of the newest calls are examined for the rules that decided them.
 const EXAMINED_CALLS: usize = 1_000;
 
 fn workspace(api: &Api, query: &Query) -> Result<PathBuf, ApiError> {

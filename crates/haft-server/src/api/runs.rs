@@ -1,4 +1,4 @@
-//! Runs: starting, continuing and interrupting them. Each is a process of its own.
+//! Starts, continues and interrupts runs. Each has its own process.
 
 use haft_agent::parent_of_agent;
 use haft_tool::{ToolError, lock};
@@ -8,15 +8,15 @@ use super::types::{Attachment, NewMessage, NewRun, Nothing, RunSession};
 use super::{Api, ApiRequest};
 use crate::backend::DecodedAttachment;
 
-/// The entry point of conversations with a channel, all of which one process drives.
+/// The entry point of conversations on channels, all of which one process drives.
 const GATEWAY: &str = "gateway";
-/// Files of one message.
+/// Files per message.
 const MAX_ATTACHMENTS: usize = 20;
 
 /// A turn that was interrupted.
 #[derive(PartialEq, Eq)]
 pub(crate) struct InterruptedTurn {
-    /// Since when its process has driven the run, in milliseconds since 1970. Another process may continue the same turn.
+    /// When its process began to drive the run, in milliseconds since 1970. Distinguishes processes that continue the same turn.
     driven_since: u64,
     /// The number of the message that began it.
     seq: u64,
@@ -40,7 +40,7 @@ pub(super) fn continue_run(api: &Api, request: &ApiRequest<'_>, id: &str) -> Res
     Ok(RunSession { session: session.id })
 }
 
-/// Interrupts the turn of a run. The process that drives it gets one signal for each turn, because a second one ends it at once.
+/// Interrupts the turn of a run. Its process gets only one signal per turn, because a second one would end it at once.
 pub(super) fn interrupt(api: &Api, id: &str) -> Result<Nothing, ApiError> {
     let session = api.ledger.session_with_id(id)?;
     if let Some(parent) = parent_of_agent(&session.entry_point) {

@@ -1,4 +1,4 @@
-//! Sessions: the list, one with its run and its subagents, and what happens now.
+//! Sessions: the list, the details of one, and what happens now.
 
 use std::collections::BTreeSet;
 
@@ -16,15 +16,15 @@ const DEFAULT_SESSION_COUNT: usize = 50;
 const MAX_SESSIONS: usize = 200;
 /// Subagents of a session that are listed.
 const MAX_AGENTS: usize = 500;
-/// Calls that are read at once to find those that started subagents.
+/// Calls per read in the search for those that started subagents.
 const READ_CALL_COUNT: usize = 500;
-/// How often so many are read.
+/// How many such reads are made at most.
 const MAX_CALL_READS: usize = 20;
-/// Calls and events with the text that are examined to find their sessions.
+/// Calls and events with a searched text that are examined to find their sessions.
 const MAX_MATCHES: usize = 500;
-/// Sessions whose names and folders are compared with the text.
+/// Sessions whose names and folders are compared with a searched text.
 const MAX_NAMED: usize = 2_000;
-/// Bytes of the output of a running call that are shown at first.
+/// Bytes of a running call's output that are shown at first.
 const TAIL_BYTES: usize = 4 << 10;
 
 pub(super) fn driven(ledger: &Ledger) -> Result<Vec<String>, ToolError> {
@@ -34,7 +34,7 @@ pub(super) fn driven(ledger: &Ledger) -> Result<Vec<String>, ToolError> {
 /// What happens now, in all sessions.
 pub(super) fn now(api: &Api) -> Result<Now, ApiError> {
     let ledger = &api.ledger;
-    // Read first: what happens meanwhile comes again as events.
+    // Read first, so that what happens meanwhile is repeated as events.
     let position = ledger.feed_position()?;
     let driven = driven(ledger)?;
     let questions = questions::open(ledger)?;
@@ -49,7 +49,7 @@ pub(super) fn now(api: &Api) -> Result<Now, ApiError> {
         calls.iter().map(|call| &call.session).chain(of_questions).chain(&driven).collect();
     let mut sessions = Vec::new();
     for id in ids {
-        // One that is being deleted meanwhile is left out.
+        // A session that is deleted meanwhile is left out.
         if let Ok(info) = ledger.session_with_id(id) {
             sessions.push(of_session(ledger, &info, &driven)?);
         }
@@ -73,21 +73,21 @@ pub(super) fn list(api: &Api, query: &Query) -> Result<SessionList, ApiError> {
         let before = query.get("before").map(parse_cursor).transpose()?;
         api.ledger.sessions_before(workspace.as_deref(), before.unwrap_or((u64::MAX, "")), limit)?
     };
-    let is_page = query.get("q").is_none() && found.len() == limit;
-    let next = found.last().filter(|_| is_page).map(|last| format!("{}.{}", last.started_at, last.id));
+    let may_have_more = query.get("q").is_none() && found.len() == limit;
+    let next = found.last().filter(|_| may_have_more).map(|last| format!("{}.{}", last.started_at, last.id));
     let driven = driven(&api.ledger)?;
     let sessions: Result<Vec<SessionEntry>, ToolError> =
         found.iter().map(|info| of_session(&api.ledger, info, &driven)).collect();
     Ok(SessionList { sessions: sessions?, next })
 }
 
-/// The start and the id of the session before which a page begins.
+/// Parses the start and the id of the session before which a page begins.
 fn parse_cursor(cursor: &str) -> Result<(u64, &str), ApiError> {
     let parsed = cursor.split_once('.').and_then(|(started_at, id)| Some((started_at.parse().ok()?, id)));
     parsed.ok_or_else(|| ApiError::bad_request("before: give the `next` of the page before."))
 }
 
-/// Sessions with a text in their id, name, folder, calls or messages.
+/// Finds sessions with a text in their id, name, folder, calls or messages.
 fn search(
     ledger: &Ledger,
     text: &str,
@@ -152,8 +152,8 @@ fn agents(api: &Api, session: &str, driven: &[String]) -> Result<Vec<SubagentInf
     Ok(agents)
 }
 
-/// Finds the call that started each subagent: the newest call of the session that had started when the subagent did, and
-/// describes it. The calls are read once for all subagents, newest first.
+/// Finds the call that started each subagent: the session's newest call with the subagent's description that began no later than
+/// the subagent. The calls are read once for all subagents, newest first.
 fn find_calls(ledger: &Ledger, session: &str, agents: &mut [SubagentInfo]) -> Result<(), ToolError> {
     let mut query =
         ReceiptQuery { session: Some(session.to_owned()), limit: READ_CALL_COUNT, ..ReceiptQuery::default() };

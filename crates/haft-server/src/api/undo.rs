@@ -1,4 +1,4 @@
-//! Undo and redo: a preview with the hash of its plan, and the undo of exactly that plan.
+//! Undo and redo: a preview with the hash of its plan, and an undo that performs exactly that plan.
 
 use std::path::PathBuf;
 
@@ -27,7 +27,7 @@ pub(super) fn preview(api: &Api, request: &ApiRequest<'_>) -> Result<UndoPlanInf
     Ok(PlannedUndo::new(runtime, &target, &wanted)?.plan(&api.ledger))
 }
 
-/// Performs an undo, if it does what was shown.
+/// Performs an undo, if it still does what the preview showed.
 pub(super) fn perform(api: &Api, request: &ApiRequest<'_>) -> Result<UndoDone, ApiError> {
     let wanted: UndoRequest = request.json()?;
     let Some(shown) = &wanted.plan else {
@@ -35,9 +35,9 @@ pub(super) fn perform(api: &Api, request: &ApiRequest<'_>) -> Result<UndoDone, A
     };
     let (workspace, target) = target(api, &wanted.what)?;
     let runtime = api.backend.runtime(&workspace, None)?;
-    // Not before the preview, which is for those who only look: it may write receipts and files.
+    // Not in the preview, which the role View may request: recovery may write receipts and files.
     runtime.recover()?;
-    // The plan is made again, and its identity compared: what happened since the preview must not be undone unseen.
+    // The plan is made again and compared, because what happened since the preview must not be undone unseen.
     let planned = PlannedUndo::new(runtime, &target, &wanted)?;
     if planned.identity() != *shown {
         let error = ApiError::conflict("Something has changed since the preview. Look at the new one.");

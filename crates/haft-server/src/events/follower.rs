@@ -10,19 +10,20 @@ use super::hub::Hub;
 use super::live::LiveTexts;
 use super::render;
 
-/// How often the feed is looked at.
+/// How often the feed is read.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// How often live texts are.
+/// How often live texts are read.
 const LIVE_INTERVAL: Duration = Duration::from_millis(100);
-/// How often processes that have died are looked for.
+/// How often the ledger is checked for dead processes.
 const DEAD_INTERVAL: Duration = Duration::from_secs(1);
-/// How often it is noted that this server shows questions: soon enough after the machine was suspended that no question is given up.
+/// How often the ledger is told that this server shows questions. Short enough that no question is given up after the machine was
+/// suspended.
 const ANSWERING_INTERVAL: Duration = Duration::from_secs(20);
 /// The longest time between two attempts to recover calls.
 const MAX_RECOVERY_INTERVAL: Duration = Duration::from_mins(1);
-/// Entries of the feed that are read at once.
+/// Feed entries per read.
 const READ_ENTRIES: usize = 500;
-/// When more has happened while there were no listeners, clients read it from the ledger themselves.
+/// If more has happened while there were no listeners, it is not rendered; clients read it from the ledger.
 const MAX_MISSED_ENTRIES: u64 = 1_000;
 
 /// Follows the ledger until the hub is stopped.
@@ -36,7 +37,7 @@ pub(super) fn run(hub: &Arc<Hub>) {
         hub.pause(POLL_INTERVAL);
     }
     if follower.can_answer {
-        // The entry ends with the process, too.
+        // If this fails, the entry ends with the process.
         let _ = hub.ledger.set_answering(false);
     }
 }
@@ -46,23 +47,23 @@ struct Follower<'a> {
     texts: LiveTexts,
     looked_at_texts: Option<Instant>,
     looked_for_dead: Option<Instant>,
-    /// Whether the ledger says that people who can answer are shown questions here.
+    /// Whether the ledger says that this server shows questions to people who can answer them.
     can_answer: bool,
     noted_answering: Option<Instant>,
     recovery: Arc<Mutex<RecoveryState>>,
 }
 
-/// The recovery of calls of dead processes.
+/// How the recovery of dead processes' calls is going.
 #[derive(Default)]
 struct RecoveryState {
     is_running: bool,
-    /// How often it has failed since it succeeded, and when it failed last.
+    /// Failures since the last success, and the time of the latest one.
     failures: u32,
     failed_at: Option<Instant>,
 }
 
 impl RecoveryState {
-    /// Begins it, unless it is under way or has failed lately.
+    /// Begins a recovery, unless one is under way or failed recently; returns whether it did.
     fn begin(&mut self) -> bool {
         let is_too_early = self.failed_at.is_some_and(|at| at.elapsed() < pause_after(self.failures));
         let begins = !self.is_running && !is_too_early;
@@ -77,7 +78,7 @@ impl RecoveryState {
     }
 }
 
-/// How long to wait after so many failures: twice as long after each, because settings that are wrong stay wrong until they are edited.
+/// The wait after a number of failures. It doubles each time, because wrong settings stay wrong until they are edited.
 fn pause_after(failures: u32) -> Duration {
     DEAD_INTERVAL.saturating_mul(1_u32.checked_shl(failures).unwrap_or(u32::MAX)).min(MAX_RECOVERY_INTERVAL)
 }
@@ -115,7 +116,7 @@ impl<'a> Follower<'a> {
         Ok(())
     }
 
-    /// Renders the next entries of the feed; whether there were any.
+    /// Renders the next feed entries; returns whether there were any.
     fn follow_feed(&mut self) -> Result<bool, ToolError> {
         let ledger = &self.hub.ledger;
         let end = self.hub.state().end;
@@ -129,7 +130,7 @@ impl<'a> Follower<'a> {
         }
         match ledger.feed_after(end, READ_ENTRIES)? {
             Some(entries) => {
-                // An answer that became an event is complete; the next one begins at 0.
+                // An answer with an event is complete; the next one begins at 0.
                 self.texts
                     .forget_answers(entries.iter().filter(|entry| matches!(entry.item, FeedItem::Event(_))));
                 let (frames, reached) = render::frames(ledger, &entries, end)?;
@@ -140,7 +141,7 @@ impl<'a> Follower<'a> {
         Ok(true)
     }
 
-    /// Recovers calls of dead processes on a thread of its own, because it waits for what they have left running.
+    /// Recovers dead processes' calls on a separate thread, because recovery waits for what they left running.
     fn recover(&self) {
         if !lock(&self.recovery).begin() {
             return;
@@ -159,7 +160,7 @@ impl<'a> Follower<'a> {
     }
 }
 
-/// Whether a time has passed since the last time that it had.
+/// Whether the interval has passed since this last returned true.
 fn is_due(last: &mut Option<Instant>, interval: Duration) -> bool {
     if last.is_some_and(|last| last.elapsed() < interval) {
         return false;

@@ -1,4 +1,4 @@
-//! The newest events, and who listens.
+//! The newest events and their listeners.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -14,13 +14,13 @@ use super::render::EventFrame;
 use crate::access::Role;
 use crate::backend::Backend;
 
-/// Events that are kept for clients that fall behind; older ones are read from the ledger.
+/// Events kept for clients that fall behind; older ones are read from the ledger.
 const MAX_KEPT_EVENTS: usize = 2_000;
-/// Their size.
+/// Their total size.
 const MAX_KEPT_BYTES: usize = 8 << 20;
-/// Parts of live texts that a slow client may fall behind before it misses some.
+/// How many parts of live texts a slow client may fall behind before it misses some.
 const MAX_WAITING_PARTS: usize = 64;
-/// How long questions are still taken as shown when the last page has gone: it may only be loading again.
+/// How long questions still count as shown after the last page has gone, because it may only be reloading.
 const RELOAD_TIME: Duration = Duration::from_secs(10);
 
 /// What all streams share.
@@ -61,14 +61,14 @@ pub(super) struct EventListener {
 
 /// The next events of a client.
 pub(super) enum NextEvents {
-    /// These; the client is then at this position.
+    /// The events, and the client's position after them.
     Kept(Vec<Bytes>, u64),
-    /// They have to be read from the ledger.
+    /// The client has to read them from the ledger.
     InLedger,
 }
 
 impl Hub {
-    /// A hub with the thread that follows the ledger.
+    /// Creates a hub and starts the thread that follows the ledger.
     pub(crate) fn start(
         ledger: Ledger,
         backend: Arc<dyn Backend>,
@@ -113,7 +113,7 @@ impl Hub {
         self.state().is_stopped
     }
 
-    /// Adds a listener. While one who can answer listens, questions wait for an answer.
+    /// Adds a listener. Questions wait for an answer as long as a listener can give one.
     pub(super) fn listen(self: &Arc<Self>, role: Role) -> EventListener {
         let mut state = self.state();
         state.listeners += 1;
@@ -138,7 +138,7 @@ impl Hub {
         let next: Vec<&EventFrame> = state.kept.iter().skip(first).take(limit).collect();
         let reached = match next.last() {
             Some(last) if next.len() == limit => last.position,
-            // Entries without an event count as seen, too.
+            // Entries without an event count as seen.
             _ => state.end.max(position),
         };
         NextEvents::Kept(next.into_iter().map(|frame| frame.bytes.clone()).collect(), reached)
@@ -171,13 +171,13 @@ impl Hub {
         self.news.send_replace(position);
     }
 
-    /// Sends a part of a live text to everyone who listens.
+    /// Sends a part of a live text to all listeners.
     pub(super) fn send_part(&self, part: Bytes) {
         // Without listeners it is dropped.
         let _ = self.parts.send(part);
     }
 
-    /// Waits until there are listeners, or they are to be told that they can no longer answer. `None` if the hub is stopped.
+    /// Waits for listeners, or until the ledger must be told that none can answer any more. `None` if the hub is stopped.
     pub(super) fn wait_for_work(&self) -> Option<ListenerState> {
         let mut state = self.state();
         loop {

@@ -1,4 +1,4 @@
-//! Texts that are being written: the output of running calls, answers of models.
+//! Sends texts while they are written: the output of running calls and the answers of models.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use haft_tool::{ToolError, json};
 use super::render::transient;
 use crate::api::live_tail;
 
-/// Bytes of a text that are sent at once. Of what is written faster, clients see the end, and ask for the rest.
+/// Bytes of a text sent at a time. If it grows faster, clients get its end and request the rest.
 const MAX_PART_BYTES: usize = 32 << 10;
 
 /// How far each text has been sent.
@@ -20,7 +20,7 @@ pub(super) struct LiveTexts {
 }
 
 impl LiveTexts {
-    /// The answers of these entries' sessions are complete.
+    /// Forgets the answers of these entries' sessions, because they are complete.
     pub(super) fn forget_answers<'a>(&mut self, entries: impl Iterator<Item = &'a FeedEntry>) {
         for entry in entries {
             self.runs.remove(&entry.session);
@@ -48,7 +48,7 @@ impl LiveTexts {
         for session in runs {
             let next = self.runs.entry(session.clone()).or_insert(0);
             let Some(part) = live_tail(ledger, LiveSource::Run(&session), *next, MAX_PART_BYTES) else {
-                // The answer is complete, so that the next one begins at 0.
+                // The answer is complete, so the next one begins at 0.
                 *next = 0;
                 continue;
             };

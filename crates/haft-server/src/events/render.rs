@@ -1,4 +1,4 @@
-//! Entries of the ledger's feed as events.
+//! Renders entries of the ledger's feed as events.
 
 use std::collections::HashMap;
 
@@ -9,17 +9,17 @@ use serde::Serialize;
 
 use crate::api;
 
-/// Bytes of events that are made at once; the next ones are made when these were sent.
+/// Bytes of events rendered at a time; the next ones are rendered after these were sent.
 const MAX_RENDERED_BYTES: usize = 64 << 10;
 
-/// An event with its place in the feed.
+/// An event with its position in the feed.
 #[derive(Debug, Clone)]
 pub(super) struct EventFrame {
     pub(super) position: u64,
     pub(super) bytes: Bytes,
 }
 
-/// An event without a place.
+/// An event without a position.
 pub(super) fn transient(name: &str, data: &impl Serialize) -> Bytes {
     Bytes::from(format!("event: {name}\ndata: {}\n\n", to_line(data)))
 }
@@ -29,13 +29,13 @@ fn with_id(position: u64, name: &str, data: &impl Serialize) -> EventFrame {
     EventFrame { position, bytes }
 }
 
-/// JSON has no line ends of its own.
+/// Compact JSON has no line breaks, which would end the event's data.
 fn to_line(data: &impl Serialize) -> String {
     serde_json::to_string(data).unwrap_or_default()
 }
 
-/// The first events of the entries after a position, and the position up to which there are no more. Of several entries about one thing the last
-/// one stands for all, because each event says how the thing is now.
+/// Renders entries up to a size limit: their events, and the position that these reach. Of several entries about one thing only the
+/// last is rendered, because each event has the thing's current state.
 pub(super) fn frames(
     ledger: &Ledger,
     entries: &[FeedEntry],
@@ -51,7 +51,7 @@ pub(super) fn frames(
         .iter()
         .filter(|entry| last.get(&(entry.session.as_str(), &entry.item)) == Some(&entry.position))
     {
-        // What was deleted meanwhile, or cannot be read, has no event. A ledger that is locked can be read later.
+        // What was deleted meanwhile or cannot be read has no event. A locked ledger can be read later.
         match frame(ledger, entry, &driven) {
             Ok(frame) => {
                 bytes += frame.as_ref().map_or(0, |frame| frame.bytes.len());

@@ -1,4 +1,4 @@
-//! The stream of one client.
+//! The event stream of one client.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,18 +13,18 @@ use super::hub::{EventListener, Hub, NextEvents};
 use super::render::{self, transient};
 use crate::access::Role;
 
-/// Events that wait for a client to read them. What does not fit stays in the hub.
+/// Events queued for a client; further ones stay in the hub.
 const MAX_WAITING_EVENTS: usize = 8;
-/// Events that are taken from the hub at once.
+/// Events taken from the hub at a time.
 const MAX_BATCH_EVENTS: usize = 64;
-/// Entries of the feed that are read from the ledger at once.
+/// Feed entries per read from the ledger.
 const READ_ENTRIES: usize = 200;
-/// The interval of comments that keep a connection open.
+/// How often a comment is sent to keep the connection open.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
-/// How long a client may take to read before it is disconnected.
+/// A client that reads nothing for this long is disconnected.
 const SEND_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Streams events to a client, those after a position, or those that happen from now on.
+/// Streams events to a client: those after a position, or else new ones only.
 pub(crate) async fn connect(
     hub: &Arc<Hub>,
     after: Option<u64>,
@@ -37,9 +37,9 @@ pub(crate) async fn connect(
     let listener = hub.listen(role);
     tokio::spawn(async move {
         let _permits = permits;
-        // The stream begins at once, so that the client knows that it is connected.
+        // Sent at once, so that the client knows that it is connected.
         let greeting = client.send(Bytes::from_static(b": connected\n\n")).await;
-        // A position of another ledger leads nowhere.
+        // A position beyond the newest comes from another ledger.
         let begun = if client.position > newest { client.reset(newest).await } else { greeting };
         if begun.is_some() {
             let _ = client.run(listener).await;
@@ -48,7 +48,7 @@ pub(crate) async fn connect(
     Ok(receiver)
 }
 
-/// Runs what may block.
+/// Reads from the ledger on a blocking thread.
 async fn from_ledger<T: Send + 'static>(
     hub: &Arc<Hub>,
     read: impl FnOnce(&Hub) -> Result<T, ToolError> + Send + 'static,
@@ -83,7 +83,7 @@ impl EventClient {
                 }
                 part = listener.parts.recv() => match part {
                     Ok(part) => self.send(part).await?,
-                    // The client asks for the output from where it is.
+                    // The client requests the output that it missed.
                     Err(RecvError::Lagged(_)) => {}
                     Err(RecvError::Closed) => return None,
                 },
@@ -96,7 +96,7 @@ impl EventClient {
         }
     }
 
-    /// Sends all events that there are.
+    /// Sends all events so far.
     async fn catch_up(&mut self) -> Sent {
         loop {
             match self.hub.after(self.position, MAX_BATCH_EVENTS) {
@@ -114,7 +114,7 @@ impl EventClient {
         }
     }
 
-    /// Sends the next events that only the ledger has.
+    /// Sends the next events that the hub no longer has.
     async fn catch_up_from_ledger(&mut self) -> Sent {
         let position = self.position;
         let read = from_ledger(&self.hub, move |hub| {
@@ -139,7 +139,7 @@ impl EventClient {
         }
     }
 
-    /// Tells the client to load everything again.
+    /// Tells the client to reload everything.
     async fn reset(&mut self, newest: u64) -> Sent {
         self.position = newest;
         self.send(transient("reset", &json!({ "position": newest }))).await

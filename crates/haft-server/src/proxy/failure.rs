@@ -1,4 +1,4 @@
-//! Why a request is not answered, as the client is told.
+//! Failures as clients are told about them.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use haft_tool::{ErrorKind, ToolError, Value, json};
 pub(super) struct ProxyFailure {
     pub(super) status: u16,
     pub(super) message: String,
-    /// How long the upstream server wants to be left alone.
+    /// How long the upstream server asks clients to wait.
     retry_after: Option<Duration>,
 }
 
@@ -20,12 +20,12 @@ impl ProxyFailure {
         Self { status, message: message.into(), retry_after: None }
     }
 
-    /// The request is not one.
+    /// The request is not valid.
     pub(super) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(400, message)
     }
 
-    /// A model did not answer. What the operator of the server can do about it is not the client's business.
+    /// A model did not answer. The client is not told what the server's operator can do about it.
     pub(super) fn of_model(error: &ModelError) -> Self {
         let status = match (error.status, error.kind) {
             (Some(429), _) | (_, ModelErrorKind::RateLimit | ModelErrorKind::Cancelled) => 503,
@@ -35,7 +35,7 @@ impl ProxyFailure {
         Self { status, message: error.message.clone(), retry_after: error.retry_after }
     }
 
-    /// A search engine did not answer. Statuses that say that the key or the settings are wrong are the server's own fault.
+    /// A search engine did not answer. A status that means a wrong key or wrong settings is the server's own fault.
     pub(super) fn of_search(error: &ToolError) -> Self {
         let detail = |name: &str| error.details.as_ref().and_then(|details| details.get(name));
         let status = match detail("status").and_then(Value::as_u64) {
@@ -50,7 +50,7 @@ impl ProxyFailure {
         Self { status, message: error.message.clone(), retry_after }
     }
 
-    /// The response with this failure.
+    /// The response for this failure.
     pub(super) fn into_response(self) -> WholeResponse {
         let mut headers = Vec::new();
         if self.status == 405 {

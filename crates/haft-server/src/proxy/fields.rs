@@ -1,4 +1,4 @@
-//! Reading JSON of clients: what is wrong is named by its place.
+//! Reads JSON from clients. Errors say where the wrong value is.
 
 use std::borrow::Cow;
 
@@ -47,7 +47,7 @@ impl Fields {
         ProxyFailure::bad_request(format!("{}: {what}", self.path(name)))
     }
 
-    /// A field; null is the same as none.
+    /// Takes a field out; null counts as missing.
     pub(super) fn take(&mut self, name: &str) -> Option<Value> {
         self.object.get_mut(name).map(Value::take).filter(|value| !value.is_null())
     }
@@ -60,7 +60,7 @@ impl Fields {
         }
     }
 
-    /// A text that says something.
+    /// A text that is not blank.
     pub(super) fn required_text(&mut self, name: &str) -> Result<String, ProxyFailure> {
         let text = self.text(name)?.filter(|text| !text.trim().is_empty());
         text.ok_or_else(|| self.error(name, "expected a text that is not empty"))

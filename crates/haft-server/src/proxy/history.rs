@@ -12,22 +12,22 @@ use serde_json::Map;
 use super::failure::ProxyFailure;
 use super::fields::Fields;
 
-/// The longest id of a call that all providers accept.
+/// The longest call id that all providers accept.
 const MAX_ID_BYTES: usize = 64;
-/// The origin of answers in a history: which provider made them is not known.
+/// The origin of answers in a history, whose provider is not known.
 const ORIGIN: &str = "loom";
 
-/// A conversation, and what the client is told about it.
+/// A conversation, with notes for the client.
 pub(super) struct LlmHistory {
     pub(super) conversation: Conversation,
     pub(super) notes: Vec<String>,
 }
 
-/// Reads messages one after the other; it has those so far.
+/// Reads messages one after the other; holds what was read so far.
 #[derive(Default)]
 struct HistoryReader {
     conversation: Conversation,
-    /// The names of called tools whose results have not come, by the ids of the calls.
+    /// The tools of calls that have no result yet, by the ids of the calls.
     open: HashMap<String, String>,
     /// The ids of all calls.
     calls: HashSet<String>,
@@ -80,7 +80,7 @@ impl HistoryReader {
         Ok(())
     }
 
-    /// Answers that say nothing are left out, because providers refuse them.
+    /// Empty answers are left out, because providers refuse them.
     fn assistant(&mut self, message: &mut Fields) -> Result<(), ProxyFailure> {
         self.refuse_open_calls(message)?;
         let text = message.text("content")?.filter(|text| !text.trim().is_empty());
@@ -110,7 +110,7 @@ impl HistoryReader {
             return Err(call.error("id", &format!("{id} is the id of two calls")));
         }
         let name = call.required_text("tool_name")?;
-        // Arguments that are no object are the model's mistake, which it may see in its history.
+        // Arguments that are not an object are the model's own mistake, which it may see in its history.
         let arguments = call.take("arguments_json").unwrap_or(Value::Null);
         let (arguments, note) = CallArguments::from_value(arguments);
         self.open.insert(id.clone(), name.clone());
@@ -131,7 +131,7 @@ impl HistoryReader {
         if !self.calls.is_empty() {
             return Err(message.error("tool_call_id", "no call before this message has this id"));
         }
-        // Loom's own client keeps the results and loses the calls, without which providers refuse results.
+        // Loom's own client keeps results but loses their calls, and providers refuse results without calls.
         if self.notes.is_empty() {
             self.notes.push("Results without calls were sent as text.".to_owned());
         }
@@ -140,7 +140,7 @@ impl HistoryReader {
         Ok(())
     }
 
-    /// All results of one answer are one message.
+    /// Adds a result to the message that has all results of one answer.
     fn result(&mut self, result: ToolResult) {
         match self.conversation.messages.last_mut() {
             Some(ChatMessage::ToolResults { results, .. }) => results.push(result),

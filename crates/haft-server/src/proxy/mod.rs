@@ -1,7 +1,7 @@
 //! Loom's proxies: models and a search engine for clients that hold no keys.
 //!
-//! [`Proxies::respond`] answers everything below `/proxy/`. It blocks and knows nothing of connections: an HTTP server calls it
-//! on a thread that may block.
+//! [`Proxies::respond`] answers everything below `/proxy/`. It blocks and knows nothing about connections: an HTTP server calls it
+//! on a blocking thread.
 
 mod failure;
 mod fields;
@@ -19,7 +19,7 @@ pub use search::{SearchProxy, SearchSource};
 
 use failure::ProxyFailure;
 
-/// The longest body of a request that is read.
+/// The longest request body that is accepted.
 pub const MAX_PROXY_BODY_BYTES: usize = 8 << 20;
 
 /// The paths, for messages.
@@ -30,7 +30,7 @@ const PATHS: &str = "openai/complete, openai/stream, anthropic/complete, anthrop
 pub struct LoomRequest<'a> {
     /// The method, for example `POST`.
     pub method: &'a str,
-    /// The path behind `/proxy/`, for example `openai/complete`.
+    /// The path after `/proxy/`, for example `openai/complete`.
     pub path: &'a str,
     /// The body.
     pub body: &'a [u8],
@@ -51,7 +51,7 @@ pub struct Proxies {
     search: SearchProxy,
 }
 
-/// What a path leads to.
+/// What a path stands for.
 enum Target {
     Complete(ProxyFamily),
     Stream(ProxyFamily),
@@ -81,8 +81,8 @@ impl Proxies {
 
     /// Answers a request. Blocks until the answer is complete.
     ///
-    /// `send` gets each event of a stream, ready to be written, and returns whether the client is still there. `cancel` ends the request
-    /// to the provider early; it is also set here when `send` returns false.
+    /// `send` gets each event of a stream, ready to be written, and returns whether the client is still connected. `cancel` ends the
+    /// request to the provider early; it is also set here when `send` returns false.
     pub fn respond(
         &self,
         request: &LoomRequest<'_>,

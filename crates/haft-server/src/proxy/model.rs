@@ -1,4 +1,4 @@
-//! The proxies of models.
+//! The proxies for models.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use super::failure::ProxyFailure;
 use super::request::LlmRequest;
 use super::response::{answer, call_delta};
 
-/// What is sent when the provider begins to answer, so that the client knows that it does.
+/// A comment that tells the client that the provider has begun to answer.
 const BEGIN: &str = ": the answer begins\n\n";
 
-/// A name under which clients ask for models.
+/// A group of paths for models, named after a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProxyFamily {
     /// `/proxy/openai/…`
@@ -43,13 +43,13 @@ impl ProxyFamily {
 
 /// The provider behind a family.
 pub struct ProxyModel {
-    /// The provider. It should make each request once: clients make further attempts.
+    /// The provider. It should make only one attempt per request, because clients retry.
     pub model: Arc<dyn Model>,
-    /// The model that answers whatever model a request names.
+    /// The model that answers every request, whichever model it names.
     pub own_model: Option<String>,
 }
 
-/// The providers of a server; for those that are not set up, the reason.
+/// The providers of a server, or the reasons why they are not set up.
 pub struct ProxyModels {
     /// For `/proxy/openai/…`.
     pub openai: Result<ProxyModel, String>,
@@ -89,7 +89,7 @@ impl ProxyModels {
         Ok(answer(&response.map_err(|error| ProxyFailure::of_model(&error))?, notes))
     }
 
-    /// Answers a request with events. A failure before the first one is a response of its own.
+    /// Answers a request with events. A failure before the first event is returned instead.
     pub(super) fn stream(
         &self,
         family: ProxyFamily,
@@ -107,7 +107,7 @@ impl ProxyModels {
             ModelEvent::Text { delta } => events.event(&json!({"type": "text_delta", "content": delta})),
             ModelEvent::CallComplete(call) => events.event(&call_delta(&call)),
             ModelEvent::Notice { text } => notes.push(text),
-            // The client has a part of the answer already.
+            // The client already has a part of the answer, which would be repeated.
             ModelEvent::Restarted => {
                 begins_again = true;
                 cancel.cancel();
@@ -150,7 +150,7 @@ impl ProxyModel {
     }
 }
 
-/// Sends events for as long as the client is there.
+/// Sends events while the client is connected.
 struct EventSender<'a> {
     send: &'a mut dyn FnMut(String) -> bool,
     /// Ends the request to the provider when the client has gone.

@@ -18,12 +18,12 @@ pub(super) struct LlmRequest {
     pub(super) conversation: Conversation,
     pub(super) tools: Vec<Definition>,
     pub(super) options: TurnOptions,
-    /// What the client is told about how its request was understood.
+    /// Notes for the client about how its request was understood.
     pub(super) notes: Vec<String>,
 }
 
 impl LlmRequest {
-    /// Reads a request. `own_model` answers, whatever model the request names.
+    /// Reads a request. `own_model`, if there is one, answers whichever model the request names.
     pub(super) fn parse(body: &[u8], own_model: Option<&str>) -> Result<Self, ProxyFailure> {
         let mut fields = Fields::parse(body)?;
         let (model, note) = model(&mut fields, own_model)?;
@@ -36,7 +36,7 @@ impl LlmRequest {
     }
 }
 
-/// The model to ask, and what the client is told if it is not the one that it named.
+/// The model to ask, and a note for the client if it is not the one that the request names.
 fn model(fields: &mut Fields, own_model: Option<&str>) -> Result<(String, Option<String>), ProxyFailure> {
     let named = fields.text("model")?.filter(|name| !name.is_empty());
     if let Some(name) = named.as_deref().filter(|name| !is_model_name(name)) {
@@ -54,7 +54,7 @@ fn model(fields: &mut Fields, own_model: Option<&str>) -> Result<(String, Option
     }
 }
 
-/// Names become a part of URLs, and must not lead to another path.
+/// Names become part of URLs and must not lead to another path.
 fn is_model_name(name: &str) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:/@+".contains(&byte);
     name.len() <= MAX_NAME_BYTES

@@ -1,10 +1,10 @@
-//! A model's answer as clients get it.
+//! A model's answer in the form that clients get.
 
 use haft_model::{CallArguments, ModelResponse, ModelStop, ToolCall};
 use haft_tool::{Value, json};
 use serde_json::Map;
 
-/// The answer, with what the client is told about it.
+/// The answer, with notes for the client.
 pub(super) fn answer(response: &ModelResponse, mut notes: Vec<String>) -> Value {
     let message = &response.message;
     let calls: Vec<Value> = message
@@ -32,7 +32,7 @@ pub(super) fn answer(response: &ModelResponse, mut notes: Vec<String>) -> Value 
     Value::Object(answer)
 }
 
-/// A call of a stream. Its arguments come as one fragment, because only complete ones are known to be usable.
+/// A call in a stream. Its arguments are one fragment, because only complete ones are known to be usable.
 pub(super) fn call_delta(call: &ToolCall) -> Value {
     let fragment = match &call.arguments {
         CallArguments::Object(object) => json!(object).to_string(),
@@ -46,7 +46,7 @@ pub(super) fn call_delta(call: &ToolCall) -> Value {
     })
 }
 
-/// The arguments of a call; text that is no JSON object is passed on as text.
+/// The arguments of a call; text that is not a JSON object is passed on as text.
 fn arguments(arguments: &CallArguments) -> Value {
     match arguments {
         CallArguments::Object(object) => Value::Object(object.clone()),

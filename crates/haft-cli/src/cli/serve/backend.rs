@@ -1,4 +1,4 @@
-//! What the server needs of the command line: settings, rules, runtimes and runs.
+//! What the server needs from the command line: settings, rules, runtimes and runs.
 
 use std::path::{Path, PathBuf};
 
@@ -32,7 +32,7 @@ impl ServeBackend {
     }
 }
 
-/// The list of a rule in the settings.
+/// The behavior of a rule, and the key of its list in the settings.
 fn list(change: &RuleChange) -> Result<(Behavior, String), ToolError> {
     let behavior = [Behavior::Allow, Behavior::Ask, Behavior::Deny]
         .into_iter()
@@ -60,7 +60,7 @@ impl Backend for ServeBackend {
         let (behavior, key) = list(change)?;
         let setup = Setup::load(&Self::at(&path_from_text(&change.workspace)))?;
         let rule = change.text.trim();
-        // Refuses a rule that cannot be read.
+        // Fails if the rule cannot be read.
         setup.builder().rule(behavior, rule, "the new rule").build()?;
         add_to_list(&setup, &key, rule)?;
         Ok(changed(&setup, rule))

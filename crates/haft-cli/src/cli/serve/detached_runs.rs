@@ -1,4 +1,4 @@
-//! Runs that the page starts and continues. Each is a process of its own, `haft run`, so that it outlives the server.
+//! Runs that the page starts and continues. Each is a separate process, `haft run`, so that it outlives the server.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -16,12 +16,12 @@ use super::super::exit::CliExit;
 use super::super::run::new_uuid;
 use super::super::sandbox::DETACHED;
 
-/// How long a run may take until it is in the ledger.
+/// How long a run may take to appear in the ledger.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// How much of the output of a run that failed is shown.
+/// How much of a failed run's output is shown.
 const MAX_ERROR_BYTES: usize = 2_000;
-/// The output of a run that failed at its start is small.
+/// How much of the output is read; a run that failed at its start wrote little.
 const MAX_OUTPUT_BYTES: u64 = 16 << 20;
 
 /// The message of a run, and how the run is started.
@@ -34,7 +34,7 @@ pub(super) struct DetachedRun<'a> {
     pub(super) attachments: &'a [DecodedAttachment],
 }
 
-/// The processes of runs that may still go on. They are kept only so that no zombies are left of them.
+/// Processes of runs that may still be running. They are kept only so that no zombies remain.
 #[derive(Default)]
 pub(super) struct RunProcesses(Mutex<Vec<DetachedProcess>>);
 
@@ -45,7 +45,7 @@ impl RunProcesses {
         let process = spawn(ledger, request, ["--session-id".to_owned(), name.clone()])?;
         self.wait_for(process, |_| {
             let Ok(session) = ledger.session(&name) else { return Ok(None) };
-            // A session without events is one whose model could not be chosen.
+            // A session without events means that its model could not be chosen.
             Ok(ledger.last_event_at(&session.id)?.map(|_| session.id))
         })
     }
@@ -57,7 +57,7 @@ impl RunProcesses {
         session: &str,
         request: &DetachedRun<'_>,
     ) -> Result<(), ToolError> {
-        // Read first: a quick turn may be over before the process is found to drive the run.
+        // Read first, because a quick turn may be over before the process is seen to drive the run.
         let before = ledger.last_event_at(session)?;
         let process = spawn(ledger, request, ["--resume".to_owned(), session.to_owned()])?;
         let driver = || -> Result<_, ToolError> {
@@ -76,7 +76,7 @@ impl RunProcesses {
         })
     }
 
-    /// Waits until `find` finds something. If the process ends before that, its last error is the error.
+    /// Waits until `find` finds something. Fails with the process's last error if it ends before that.
     fn wait_for<T>(
         &self,
         mut process: DetachedProcess,
@@ -112,7 +112,7 @@ impl RunProcesses {
     }
 }
 
-/// The kind of an error that ended a run's process with this code.
+/// The kind of error behind the exit code of a run's process.
 fn error_kind(code: i32) -> ErrorKind {
     let kinds = [
         (CliExit::Usage, ErrorKind::InvalidArguments),
@@ -144,7 +144,7 @@ fn spawn(
         .map_err(|error| ToolError::io("start the run", &error))
 }
 
-/// The message, in the form of programs that drive a run.
+/// The message, in the format of programs that drive a run.
 fn message(request: &DetachedRun<'_>) -> Value {
     let mut content = vec![json!({ "type": "text", "text": request.prompt })];
     for attachment in request.attachments {
@@ -161,7 +161,7 @@ fn message(request: &DetachedRun<'_>) -> Value {
     json!({ "type": "user", "message": { "role": "user", "content": content } })
 }
 
-/// The last error of a run that failed.
+/// The last error in the output of a failed run.
 fn last_error(output: &Path) -> String {
     let bytes = read_named(output, MAX_OUTPUT_BYTES).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);

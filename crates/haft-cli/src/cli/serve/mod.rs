@@ -27,11 +27,11 @@ use backend::ServeBackend;
 use rotating_log::RotatingLog;
 use running::RunningServerFile;
 
-/// Where servers note how they are reached, in Haft's home.
+/// The directory in Haft's home where servers note how to reach them.
 const DIRECTORY: &str = "serve";
-/// A longer access log is kept under another name, and a new one is begun.
+/// A longer access log is renamed, and a new one is begun.
 const MAX_LOG_BYTES: u64 = 16 << 20;
-/// How long one wait for a signal takes; the length does not matter.
+/// How long each wait for a signal lasts; any length works.
 const WAIT_INTERVAL: Duration = Duration::from_hours(1);
 
 #[derive(Debug, Args)]
@@ -108,7 +108,7 @@ pub(super) fn run(args: &WebServerArgs) -> CommandResult {
     }
     terminal::never_ask();
     let setup = Setup::load(&args.workspace)?;
-    // What is wrong in the settings is said once, and not again for each request.
+    // Problems in the settings are reported once, here, and not again for each request.
     let runtime = setup.builder().build()?;
     let workspace = real_named(setup.workspace()).unwrap_or_else(|_| setup.workspace().to_owned());
     let address = args.listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 0)));
@@ -118,12 +118,12 @@ pub(super) fn run(args: &WebServerArgs) -> CommandResult {
         setup.config.proxies(runtime.http_service(), ledger.clone());
     screen::warnings(&warnings);
     screen::silence_warnings();
-    let state = running::begin(&directory)?;
+    let locked_file = running::begin(&directory)?;
     let log = RotatingLog::open(directory.join("access.log"), MAX_LOG_BYTES)?;
 
     let cancel = Cancel::new();
     terminal::cancel_on_signal(&cancel, false)?;
-    // Where every address is listened on, the page is opened on this machine, too.
+    // A server that listens on every address can also be opened on this machine.
     let is_local = address.ip().is_loopback() || address.ip().is_unspecified();
     let own_name = is_local.then(|| tokens::host_name(&tokens));
     let options = ServerOptions {
@@ -137,9 +137,9 @@ pub(super) fn run(args: &WebServerArgs) -> CommandResult {
     };
     let backend = Arc::new(ServeBackend::new(ledger.clone(), workspace));
     let server = haft_server::serve(options, ledger, backend)?;
-    let noted = RunningServerFile::new(server.address(), own_name.as_deref(), &args.allow_host, &tokens);
-    state.write(&noted)?;
-    show_url(args, &noted, &directory)?;
+    let contents = RunningServerFile::new(server.address(), own_name.as_deref(), &args.allow_host, &tokens);
+    locked_file.write(&contents)?;
+    show_url(args, &contents, &directory)?;
     if args.token_file.is_none() {
         let others = "Other roles: haft serve --url --role view|approve. Ctrl-C stops the server; agents keep running.";
         screen::note(&styled(FAINT, others));
@@ -150,11 +150,11 @@ pub(super) fn run(args: &WebServerArgs) -> CommandResult {
     }
     while !cancel.wait(WAIT_INTERVAL) {}
     drop(server);
-    state.end();
+    locked_file.end();
     Ok(CliExit::Done)
 }
 
-/// Prints the URL, and opens it if that is wanted.
+/// Prints the URL, and opens it if requested.
 fn show_url(args: &WebServerArgs, server: &RunningServerFile, directory: &std::path::Path) -> CommandResult {
     let url = server.url(args.role.into()).ok_or_else(|| {
         let role = Role::from(args.role).name();
@@ -169,7 +169,7 @@ fn show_url(args: &WebServerArgs, server: &RunningServerFile, directory: &std::p
     }
     screen::result(&url);
     if args.open {
-        // The token would be visible in the list of processes, so the browser gets it from a file.
+        // As an argument, the token would be visible in the list of processes, so the browser gets it from a file.
         let opened = running::write_link(directory, &url).and_then(|file| {
             haft_sandbox::open_for_user(&file).map_err(|error| ToolError::io("open the browser", &error))
         });

@@ -1,5 +1,5 @@
-//! A log of bounded size: when it is too long, it is kept under another name in place of an earlier one, and a new one is begun.
-//! Each line is one write, because the files are exchanged between writes.
+//! A log of bounded size: when it is too long, it is renamed, replacing the one renamed before, and a new one is begun. Each line
+//! must be one write, because the files are exchanged between writes.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ pub(super) struct RotatingLog {
     path: PathBuf,
     max_bytes: u64,
     file: File,
-    /// What was written since the file was opened.
+    /// Bytes written since the file was opened.
     written: u64,
 }
 

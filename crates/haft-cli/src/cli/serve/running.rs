@@ -1,4 +1,4 @@
-//! How servers that run are reached: a file for each, which is locked while its server runs.
+//! How to reach running servers: a file for each, which is locked while its server runs.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -10,14 +10,14 @@ use haft_tool::{Cancel, ToolError, now_ms};
 use serde::{Deserialize, Serialize};
 
 const MAX_FILE_BYTES: u64 = 16 << 10;
-/// Files of servers that are looked at.
+/// How many servers' files are read.
 const MAX_FILES: usize = 100_000;
 /// The lock that a server holds while it runs.
 const RUNNING: &str = "running";
-/// The page that leads a browser to the URL with its token.
+/// The page that redirects a browser to the URL with its token.
 const LINK: &str = "open.html";
 
-/// A server, as its file has it.
+/// The contents of a server's file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct RunningServerFile {
     pid: u32,
@@ -35,14 +35,14 @@ struct StoredToken {
     token: String,
 }
 
-/// The file of this process.
+/// The file of this process, with its lock.
 pub(super) struct LockedServerFile {
     file: PrivateFile,
     guard: FileLockGuard,
 }
 
 impl RunningServerFile {
-    /// `hosts` are the names by which other machines reach the server; the page is opened by the first one, if there is one.
+    /// `hosts` are the names by which other machines reach the server; the page's URL has the first one, if there is one.
     pub(super) fn new(
         address: SocketAddr,
         own_name: Option<&str>,
@@ -52,7 +52,7 @@ impl RunningServerFile {
         let tokens = tokens
             .iter()
             .map(|token| StoredToken { role: token.role.name().to_owned(), token: token.secret.clone() });
-        // Programs are on the machine itself.
+        // Programs that read the file run on this machine.
         let host = if address.ip().is_unspecified() {
             format!("127.0.0.1:{}", address.port())
         } else {
@@ -71,9 +71,9 @@ impl RunningServerFile {
         }
     }
 
-    /// The URL with the token of a role, or of the next lower one that there is.
+    /// The URL with the token of a role, or else of the highest role below it.
     pub(super) fn url(&self, role: Role) -> Option<String> {
-        // The page is of no use to a token for the proxies, nor the other way round.
+        // A token for the proxies cannot open the page, and is the only one that agents should get.
         let is_allowed = |is: Role| is <= role && (is == Role::Proxy) == (role == Role::Proxy);
         let allowed = self.tokens.iter().filter(|token| Role::named(&token.role).is_some_and(is_allowed));
         let token = allowed.max_by_key(|token| Role::named(&token.role))?;
@@ -82,7 +82,8 @@ impl RunningServerFile {
     }
 }
 
-/// The page at the name of a host. One without a port is a proxy with TLS; browsers cannot reach the server itself there.
+/// The page's URL at a host name. A name without a port is that of a proxy with TLS, because browsers reach the server itself
+/// only by its port.
 fn page_at(host: &str) -> String {
     let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
     format!("{}://{host}/", if has_port { "http" } else { "https" })
@@ -92,7 +93,7 @@ fn file(directory: &Path, name: &str) -> PrivateFile {
     PrivateFile::new(directory, name, MAX_FILE_BYTES)
 }
 
-fn take(file: &PrivateFile) -> Result<FileLockGuard, ToolError> {
+fn try_lock(file: &PrivateFile) -> Result<FileLockGuard, ToolError> {
     file.lock(RUNNING, Duration::ZERO, &Cancel::new())
 }
 
@@ -100,12 +101,12 @@ fn take(file: &PrivateFile) -> Result<FileLockGuard, ToolError> {
 pub(super) fn begin(directory: &Path) -> Result<LockedServerFile, ToolError> {
     for name in state_files(directory) {
         let file = file(directory, &name);
-        if let Ok(guard) = take(&file) {
+        if let Ok(guard) = try_lock(&file) {
             file.remove(RUNNING, guard)?;
         }
     }
     let file = file(directory, &format!("{}.json", std::process::id()));
-    let guard = take(&file)?;
+    let guard = try_lock(&file)?;
     Ok(LockedServerFile { file, guard })
 }
 
@@ -127,12 +128,12 @@ impl LockedServerFile {
     }
 }
 
-/// The server that was started last, of those that run.
+/// The running server that was started last.
 pub(super) fn newest(directory: &Path) -> Result<Option<RunningServerFile>, ToolError> {
     let mut newest: Option<RunningServerFile> = None;
     for name in state_files(directory) {
         let file = file(directory, &name);
-        if take(&file).is_ok() {
+        if try_lock(&file).is_ok() {
             // Its server has ended.
             continue;
         }
@@ -143,10 +144,10 @@ pub(super) fn newest(directory: &Path) -> Result<Option<RunningServerFile>, Tool
     Ok(newest)
 }
 
-/// Writes a page that leads to the URL.
+/// Writes a page that redirects to the URL.
 pub(super) fn write_link(directory: &Path, url: &str) -> Result<PathBuf, ToolError> {
     let path = directory.join(LINK);
-    // The URL has no characters that mean something in HTML.
+    // The URL has no characters that are special in HTML.
     let page =
         format!("<!doctype html><meta http-equiv=\"refresh\" content=\"0;url={url}\"><title>Haft</title>\n");
     write_private(&path, page.as_bytes())?;

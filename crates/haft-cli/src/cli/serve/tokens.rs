@@ -12,12 +12,12 @@ use sha2::{Digest as _, Sha256};
 use super::DIRECTORY;
 
 const MAX_FILE_BYTES: u64 = 64 << 10;
-/// With fewer characters a token could be guessed.
+/// A shorter token could be guessed.
 const MIN_TOKEN_CHARS: usize = 20;
 const TOKEN_BYTES: usize = 32;
 const HOST_NAME_CHARS: usize = 12;
 
-/// The tokens of the file, or new ones.
+/// The tokens in the file, or else new ones.
 pub(super) fn tokens(
     file: Option<&Path>,
     address: SocketAddr,
@@ -51,8 +51,8 @@ fn new_secret() -> Result<String, ToolError> {
     Ok(hex(&bytes))
 }
 
-/// A name of this machine that only servers with these tokens have, so that a page goes on after its server was restarted with
-/// them. Most browsers resolve all names below `localhost` to the machine; where they do not, `127.0.0.1` is accepted, too.
+/// A name of this machine that only servers with these tokens have. It stays the same after a restart with them, so that open
+/// pages continue. Most browsers resolve all names below `localhost` to the machine; for others, `127.0.0.1` is accepted too.
 pub(super) fn host_name(tokens: &[RoleToken]) -> String {
     let mut hash = Sha256::new_with_prefix("host name of haft serve");
     for token in tokens {
@@ -62,7 +62,7 @@ pub(super) fn host_name(tokens: &[RoleToken]) -> String {
     format!("haft-{}.localhost", &hex(&digest)[..HOST_NAME_CHARS])
 }
 
-/// Where a file of tokens belongs: no tool and no command can read what is in Haft's home.
+/// Where a token file belongs: no tool and no command can read Haft's home.
 fn token_directory() -> Result<PathBuf, ToolError> {
     Ok(Ledger::home_from_env()?.join(DIRECTORY))
 }
@@ -97,7 +97,7 @@ fn read(path: &Path) -> Result<Vec<RoleToken>, ToolError> {
         let (role, secret) = line.split_once(char::is_whitespace).ok_or_else(|| at("write ROLE TOKEN"))?;
         let role = Role::named(role).ok_or_else(|| at("the role is view, approve, act or proxy"))?;
         let secret = secret.trim();
-        // The page takes it from the URL as it is.
+        // It is put into the URL without encoding.
         if !secret.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte)) {
             return Err(at("a token has letters, digits, and -._~ only"));
         }

@@ -7,7 +7,7 @@ fn bearer(token: &str) -> String {
     format!("Authorization: Bearer {token}")
 }
 
-/// The status of a request for data, or for the page, with these headers.
+/// The status of a request with a valid token and these headers.
 fn status(server: &ServeProcess, target: &str, headers: &[&str]) -> u16 {
     let with_token = bearer(ACT);
     server.raw("GET", target, &[&[with_token.as_str()], headers].concat(), b"").status
@@ -31,7 +31,7 @@ fn requests_in_the_name_of_other_hosts_and_pages_are_refused_and_logged() {
     let foreign = [
         "evil.example".to_owned(),
         format!("evil.example:{port}"),
-        // Resolves to this machine in browsers, and is another site.
+        // Browsers resolve this to the same machine, but it is another site.
         format!("x.localhost:{port}"),
         format!("127.0.0.1.nip.io:{port}"),
         format!("127.0.0.1:{}", port ^ 1),
@@ -65,7 +65,7 @@ fn requests_in_the_name_of_other_hosts_and_pages_are_refused_and_logged() {
     for site in ["same-origin", "none"] {
         check("/api/v1/meta", &[&format!("Sec-Fetch-Site: {site}")], 200);
     }
-    // A link in a chat leads to the page, which has no data in it.
+    // A link in a chat may open the page, which has no data in it.
     check("/", &["Sec-Fetch-Site: cross-site"], 200);
     let logged: Vec<(String, u64)> = fixture.access_log().iter().map(path_and_status).collect();
     let expected: Vec<(String, u64)> =
@@ -89,7 +89,7 @@ fn a_request_has_exactly_one_host() {
     assert_eq!(exchange(port, without.as_bytes()).status, 400);
     let old = format!("GET / HTTP/1.0\r\n{}\r\n\r\n", bearer(ACT));
     assert_eq!(exchange(port, old.as_bytes()).status, 400);
-    // The target names a host, too.
+    // The target names a host as well.
     assert_eq!(status(&server, "http://evil.example/api/v1/meta", &[]), 403);
     assert_eq!(status(&server, &format!("http://127.0.0.1:{port}/api/v1/meta"), &[]), 200);
 }
@@ -116,7 +116,7 @@ fn wrong_tokens_are_counted_and_a_right_one_is_still_accepted() {
     assert!(too_many.message().contains("wrong token"), "{}", too_many.text());
     assert_eq!(status(&server, "/api/v1/meta", &[]), 200);
     assert_eq!(server.api(VIEW, "GET", "/meta", None).json()["role"], "view");
-    // The token counts in the header only, and only once.
+    // The token counts only in the header, and only if it is given once.
     for target in [format!("/api/v1/meta?token={ACT}"), format!("/api/v1/meta?access_token={ACT}")] {
         assert_eq!(server.raw("GET", &target, &[], b"").status, 401);
     }
@@ -144,7 +144,7 @@ fn forms_preflights_and_upgrades_of_web_pages_lead_nowhere() {
         }
     }
     assert_eq!(server.raw("POST", "/api/v1/rules", &[&token], body).status, 415);
-    // A form has no token, and comes from its own page.
+    // A form has no token, and names its own page as origin.
     let form = ["Content-Type: application/x-www-form-urlencoded", "Origin: http://evil.example"];
     assert_eq!(server.raw("POST", "/api/v1/rules", &form, b"text=Bash").status, 403);
     let asks = ["Origin: http://evil.example", "Access-Control-Request-Method: POST"];
@@ -230,7 +230,7 @@ fn the_lines_of_two_servers_do_not_mix_in_one_log() {
             });
         }
     });
-    // Each line is JSON.
+    // This also checks that each line is JSON.
     assert_eq!(fixture.access_log().len(), 2 * REQUESTS_EACH);
 }
 

@@ -1,4 +1,4 @@
-//! Sessions, calls, changes, differences, contents and rules, as the API has them.
+//! Sessions, calls, changes, differences, contents and rules, as the API returns them.
 
 use serde_json::{Value, json};
 
@@ -118,7 +118,7 @@ fn sessions_are_found_by_what_is_in_them() {
     );
     let id = seen[0].as_str().unwrap();
     assert_eq!(server.get(&format!("/sessions/{id}"))["session"]["id"], id);
-    // A beginning of an id is none.
+    // The beginning of an id is not an id.
     assert_eq!(server.api(ACT, "GET", &format!("/sessions/{}", &id[..4]), None).status, 404);
 }
 
@@ -160,7 +160,7 @@ fn a_call_says_what_was_decided_by_which_line_and_what_came_of_it() {
 fn the_whole_output_comes_in_parts_that_fit_together() {
     let fixture = ServeFixture::new();
     history(&fixture);
-    // Characters of several bytes lie across the ends of the parts.
+    // Characters of several bytes lie across the boundaries of the parts.
     fixture
         .cli
         .call("Bash", &json!({"command": "printf 'a'; for i in $(seq 40000); do printf '€€€€'; done"}));
@@ -229,7 +229,7 @@ fn differences_are_of_lines_and_pictures_are_shown_as_such() {
     assert_eq!(blob(&"0".repeat(64)).status, 404);
 }
 
-/// A picture in SVG can have scripts, and HTML is HTML whatever it is called.
+/// SVG images can contain scripts, and HTML stays HTML whatever its file is called.
 #[test]
 fn contents_that_browsers_would_run_are_bytes() {
     let fixture = ServeFixture::new();
@@ -343,7 +343,7 @@ fn rules_are_listed_added_removed_and_explained() {
 #[test]
 fn a_call_counts_for_the_rule_that_decided_it_only() {
     let fixture = ServeFixture::new();
-    // Both the text and the line of the first rule are the beginning of those of the other.
+    // Both the text and the line number of the first rule are prefixes of the other's.
     let lines = "\n".repeat(25);
     let settings = format!("[permissions]\nallow = [\n  \"Bash\",\n]\n{lines}deny = [\"Bash(rm *)\"]\n");
     std::fs::write(fixture.cli.config(), settings).unwrap();

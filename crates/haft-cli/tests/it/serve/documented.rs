@@ -1,4 +1,4 @@
-//! The OpenAPI document: it is valid, and the answers are as it says.
+//! The OpenAPI document: it is valid, and the answers conform to it.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use crate::fixture::cli::pipe;
 use crate::fixture::peers::agent;
 use crate::fixture::serve::{ACT, ServeFixture, ServeProcess};
 
-/// The document with schemas that allow no fields but the documented ones.
+/// The document, with schemas that allow no undocumented fields.
 struct Documented {
     document: Value,
 }
@@ -60,7 +60,7 @@ impl Documented {
     }
 }
 
-/// Forbids fields that are not documented.
+/// Forbids undocumented fields.
 fn close(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {

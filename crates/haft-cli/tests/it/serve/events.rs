@@ -1,4 +1,4 @@
-//! The stream of events: in order, without gaps or doubles, whatever happens to the server.
+//! The event stream: in order, without gaps or duplicates, whatever happens to the server.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,15 +12,15 @@ use crate::fixture::wait_until;
 /// Processes that write at the same time, and the calls of each.
 const WRITERS: usize = 4;
 const CALLS_EACH: usize = 8;
-/// The server is killed when so many of these calls have ended.
+/// The server is killed when this many of these calls have ended.
 const KILLED_AFTER_CALLS: [usize; 3] = [4, 11, 20];
 /// More entries than the feed keeps.
 const MANY_ENTRIES: usize = 10_050;
-/// The open stream is waited for after so many entries.
+/// After this many entries, the test waits for the open stream.
 const SEEN_EACH: usize = 500;
 /// More pages than one person has open.
 const CROWD: usize = 500;
-/// The memory that a server for them may have had at most.
+/// The most memory that a server for them may have used.
 #[cfg(target_os = "linux")]
 const MAX_PEAK_KIB: u64 = 100 << 10;
 
@@ -42,7 +42,7 @@ fn events_until(stream: &mut EventStream, position: u64) -> Vec<StreamEvent> {
     events
 }
 
-/// The next event like this, before which the stream was not told to load everything again.
+/// The next matching event. Fails if the stream is told to reload everything before it.
 fn next_without_reset(stream: &mut EventStream, is_wanted: impl Fn(&StreamEvent) -> bool) -> StreamEvent {
     loop {
         let event = stream.next().unwrap();
@@ -53,14 +53,14 @@ fn next_without_reset(stream: &mut EventStream, is_wanted: impl Fn(&StreamEvent)
     }
 }
 
-/// The position of the last entry that has an event: of drivers and calls, and of messages that are shown.
+/// The position of the last entry about a call, which always has an event.
 fn last_call(ledger: &Ledger) -> u64 {
     let is_call = |entry: &&FeedEntry| matches!(entry.item, FeedItem::Call(_));
     feed(ledger, 0).iter().rev().find(is_call).unwrap().position
 }
 
-/// Checks that the events are those of the ledger: each position rises, each is an entry about the same thing, and the last entry about
-/// each thing is there.
+/// Checks the events against the ledger: positions rise, each event is about the same thing as its entry, and the last entry about
+/// each thing has one.
 #[track_caller]
 fn assert_complete(ledger: &Ledger, after: u64, until: u64, events: &[StreamEvent]) {
     let ids: Vec<u64> = events.iter().filter_map(|event| event.id).collect();
@@ -122,12 +122,12 @@ fn what_several_processes_do_comes_in_order_without_gaps_or_doubles() {
     for stream in [&mut early, &mut second] {
         assert_complete(&ledger, after, until, &events_until(stream, until));
     }
-    // A page that comes later, with any position that it has seen.
+    // A page that connects later, from any position that it has seen.
     for position in [0, until / 2, until - 1] {
         let mut late = server.events(Some(position));
         assert_complete(&ledger, position, until, &events_until(&mut late, until));
     }
-    // The last event about each call says how it is.
+    // The last event about each call has its current state.
     let mut late = server.events(Some(0));
     let mut states = BTreeMap::new();
     for event in events_until(&mut late, until) {
@@ -153,7 +153,7 @@ fn a_stream_goes_on_where_it_was_when_the_server_was_killed() {
     let mut all: Vec<StreamEvent> = Vec::new();
     std::thread::scope(|scope| {
         let writing = scope.spawn(|| write(&fixture));
-        // Each time so many calls have ended, the server dies and starts again.
+        // Each time this many calls have ended, the server dies and is started again.
         for ended in KILLED_AFTER_CALLS {
             while ended_calls(&all) < ended {
                 all.push(stream.next().unwrap());
@@ -197,7 +197,7 @@ fn a_page_that_is_too_far_behind_loads_everything_again() {
         }
     }
     let newest = ledger.feed_position().unwrap();
-    // The first server still has all events. 0 is a position like any other; one of another ledger leads nowhere.
+    // A second server, because the first one still has all events. 0 is a position like any other; those of other ledgers are invalid.
     let later = fixture.serve();
     for position in [0, 1, 40, newest + 1, u64::MAX >> 1] {
         let mut stream = later.events(Some(position));
@@ -206,7 +206,7 @@ fn a_page_that_is_too_far_behind_loads_everything_again() {
         drop(stream);
     }
     fixture.cli.call("Bash", &json!({"command": "true"}));
-    // Streams that were reset go on; one that was open all the time has no need to be.
+    // A stream continues after a reset; one that was open all the time needs none.
     let mut stream = later.events(Some(newest));
     let ended = stream.next_of("call", |call| call["state"] == "completed");
     let seen = next_without_reset(&mut open, |event| event.data["state"] == "completed");
@@ -298,14 +298,14 @@ fn five_hundred_pages_are_served_with_bounded_memory() {
     let calls: Vec<_> =
         (0..20).map(|call| super::content::bash(format!("seq {call}00000 | head -c 20000"))).collect();
     super::content::session_with(&fixture.cli, &[], &calls);
-    // It still answers, and each page sees the last call.
+    // The server still answers, and each page sees the last call.
     assert_eq!(server.get("/calls")["calls"].as_array().unwrap().len(), calls.len());
     for stream in &mut crowd {
         stream.next_of("call", |call| call["id"] == 20 && call["state"] == "completed");
     }
     let peak_kib = server.memory_kib("VmHWM");
     assert!(peak_kib < MAX_PEAK_KIB, "{peak_kib} KiB");
-    // Far more are refused, and the page of a person who comes later is still answered.
+    // Further streams are refused, but other requests are still answered.
     let mut refused = 0;
     for _ in 0..150 {
         match EventStream::open(server.port, target, ACT) {

@@ -10,7 +10,7 @@ use crate::fixture::wait_until;
 
 /// More clients than the server has threads for requests.
 const SLOW_CLIENTS: usize = 64;
-/// The memory that a server may have had at most after all this.
+/// The most memory that a server may have used after all this.
 #[cfg(target_os = "linux")]
 const MAX_PEAK_KIB: u64 = 150 << 10;
 
@@ -123,7 +123,7 @@ fn slow_clients_do_not_keep_others_waiting() {
     let mut waiting = Vec::new();
     for number in 0..SLOW_CLIENTS {
         let bytes = if number % 2 == 0 { &whole } else { &post };
-        // Within the head, within the body, and with nothing at all.
+        // Nothing at all, a part of the head, or all but the last byte.
         let sent = [0, 20, bytes.len() - 1][number % 3];
         let mut stream = connect(port);
         stream.write_all(&bytes[..sent]).unwrap();
@@ -139,7 +139,7 @@ fn slow_clients_do_not_keep_others_waiting() {
     }
 }
 
-/// A client that asks for much and reads nothing has what fits into the buffers of its connection.
+/// A client that requests much but reads nothing gets only what fits into its connection's buffers.
 #[test]
 #[cfg(target_os = "linux")]
 fn clients_that_do_not_read_cost_little() {
@@ -159,7 +159,7 @@ fn clients_that_do_not_read_cost_little() {
         }
         idle.push(stream);
     }
-    // The first answer of each was made and waits to be read.
+    // The first answer to each client was made and waits to be read.
     wait_until(|| {
         let log = fixture.access_log();
         log.iter().filter(|line| line["path"] == "/api/v1/calls/1/output").count() >= SLOW_CLIENTS

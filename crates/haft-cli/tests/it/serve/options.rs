@@ -27,7 +27,7 @@ fn other_machines_need_a_token_file() {
     let tokens = fixture.token_file();
     let flags = ["serve", "--listen", "0.0.0.0:0", "--token-file", tokens.to_str().unwrap()];
     let server = ServeProcess::start(fixture.cli.command(&flags));
-    // A name of its own, so that nothing that another server has left in the browser reaches the page.
+    // A name of its own, so that nothing that another server left in the browser reaches the page.
     let page = server.url.split_once("/#token=").unwrap().0;
     assert!(
         page.starts_with("http://haft-") && page.ends_with(&format!(".localhost:{}", server.port)),
@@ -46,7 +46,7 @@ fn a_name_that_is_allowed_is_answered() {
     let tokens = fixture.token_file();
     let flags = ["serve", "--token-file", tokens.to_str().unwrap(), "--allow-host", "haft.example.com"];
     let server = ServeProcess::start(fixture.cli.command(&flags));
-    // From where a phone is, other names lead nowhere.
+    // A phone cannot reach the server by any other name.
     assert_eq!(server.url, format!("https://haft.example.com/#token={ACT}"));
     let url = fixture.cli.haft(&["serve", "--url", "--role", "view"]);
     assert_eq!(url.stdout.trim(), format!("https://haft.example.com/#token={VIEW}"));
@@ -70,7 +70,7 @@ fn the_url_has_the_first_allowed_host_with_its_port() {
     assert_eq!(server.url, format!("http://192.0.2.7:7878/#token={ACT}"));
 }
 
-/// Without a desktop, the opener is the browser itself and runs for as long as that.
+/// Without a desktop, the opener is the browser itself and keeps running.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_browser_that_stays_open_keeps_no_one_waiting_and_gets_no_ctrl_c() {
@@ -89,10 +89,10 @@ fn a_browser_that_stays_open_keeps_no_one_waiting_and_gets_no_ctrl_c() {
     command.env("PATH", format!("{}:/usr/bin:/bin", programs.display()));
     let server = ServeProcess::start(command);
     wait_until(|| noted.exists());
-    // The server has gone on to wait for its end.
+    // The server does not wait for the browser, so it can be ended.
     server.ends();
     let group = std::fs::read_to_string(&noted).unwrap().trim().to_owned();
-    // It leads a group of its own, and still runs.
+    // The browser leads a process group of its own, and still runs.
     let ended = std::process::Command::new("kill").arg(&group).status().unwrap();
     assert!(ended.success(), "{group}");
 }
@@ -145,7 +145,7 @@ fn the_url_of_the_server_that_runs_is_printed_for_each_role() {
     let fixture = ServeFixture::new();
     let url = |role: &str| fixture.cli.haft(&["serve", "--url", "--role", role]);
     assert_ne!(url("act").code, 0);
-    // Without a file the tokens are new.
+    // Without a token file, the tokens are new.
     let port = ReservedPort::new();
     let listen = port.number.to_string();
     let first = ServeProcess::start(fixture.cli.command(&["serve", "--listen", &listen]));
@@ -163,7 +163,7 @@ fn the_url_of_the_server_that_runs_is_printed_for_each_role() {
     first.kill();
     let nothing = url("act");
     assert!(nothing.code != 0 && nothing.stderr.contains("no server is running"), "{}", nothing.stderr);
-    // The next server clears up, and the newest one counts.
+    // The next server cleans up, and the newest one counts.
     let second = ServeProcess::start(fixture.cli.command(&["serve", "--listen", &listen]));
     assert_eq!(second.port, port.number);
     assert_ne!(token_of(&second.url), tokens[2]);

@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::fixture::haft_program;
 use crate::fixture::peers::{agent, node};
 
-/// Runs a script; what it prints is in the message if it fails.
+/// Runs a script; if it fails, the message has its output.
 fn run(script: &str) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/serve_page");
     let mut command = Command::new(node());

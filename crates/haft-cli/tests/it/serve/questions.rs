@@ -80,7 +80,7 @@ fn a_call_waits_for_a_page_that_can_answer_and_is_released_by_it() {
     let id = server.get("/calls")["calls"][0]["id"].clone();
     let decision = server.get(&format!("/calls/{id}"))["decision"].clone();
     assert!(decision["reason"].as_str().unwrap().contains("a person on Haft's page"), "{decision}");
-    // Who comes later is told who was first.
+    // A later answer is told who was first.
     let second = server.refused(409, &path, &json!({"answer": "deny", "reason": "no"}));
     assert!(second.message().contains("a person on Haft's page"), "{}", second.text());
     assert_eq!(second.json()["error"]["details"]["answered_by"], "a person on Haft's page");
@@ -98,14 +98,14 @@ fn answers_hold_for_a_call_a_session_or_for_good() {
         answer(&server, &asked(&mut stream), &hold(answered));
         assert!(!end(&mut first, call).0);
     }
-    // The session's own rule allows it from now on, here but not elsewhere.
+    // From now on the session's own rule allows it, but only in this session.
     let call = begin(&mut first, "touch a");
     assert!(!end(&mut first, call).0);
     let mut second = client(&fixture.cli);
     let call = begin(&mut second, "touch a");
     let question = asked(&mut stream);
     assert_ne!(question["session"], Value::Null);
-    // Settings are changed by those who may act.
+    // Changing settings needs the role Act.
     let path = format!("/questions/{}/answer", question["id"]);
     assert_eq!(server.api(APPROVE, "POST", &path, Some(&hold("always"))).status, 403);
     let done = answer(&server, &question, &hold("always"));

@@ -1,4 +1,4 @@
-//! Entries of the ledger that are rare: written here, or damaged, because calls seldom leave them.
+//! Rare entries of the ledger, which the tests write or damage themselves because calls seldom leave them.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::content::all;
 use crate::fixture::serve::{ACT, ServeFixture};
 
-/// More calls than are read at once.
+/// More calls than the server reads at a time.
 const MANY_CALLS: usize = 600;
 
 fn new_session(fixture: &ServeFixture, entry_point: &str) -> NewSession {
@@ -67,7 +67,7 @@ fn a_subagent_names_the_call_that_started_it_however_many_followed() {
     assert_eq!(all(&server.get(&format!("/sessions/{parent}"))["agents"], "call"), [call]);
 }
 
-/// A file that could not be read before it changed did exist.
+/// A file that could not be read before it changed existed nonetheless.
 #[test]
 fn a_content_that_is_not_known_has_no_hash() {
     let fixture = ServeFixture::new();
@@ -103,7 +103,7 @@ fn an_export_leaves_out_what_cannot_be_read() {
     let session = recorded_session(&fixture);
     let result = |bytes: usize| end(&receipt(&session, "Read", json!({})), Some("x".repeat(bytes)));
     let (read, unread) = (result(100), result(1 << 20));
-    // A result of this length is a file.
+    // A result of this length is stored as a file.
     std::fs::remove_dir_all(fixture.cli.home().join("blobs")).unwrap();
     let server = fixture.serve();
     assert_ne!(server.api(ACT, "GET", &format!("/calls/{unread}"), None).status, 200);

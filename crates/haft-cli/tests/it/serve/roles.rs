@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::fixture::serve::{ACT, APPROVE, PROXY, ServeFixture, VIEW};
 
-/// Routes that need more than looking.
+/// The POST routes other than `/rules/explain`, with the roles that they need.
 const NEED_MORE: [(&str, &str); 8] = [
     ("post /api/v1/questions/{id}/answer", "approve"),
     ("post /api/v1/rules", "act"),
@@ -15,7 +15,7 @@ const NEED_MORE: [(&str, &str); 8] = [
     ("post /api/v1/sessions/{id}/interrupt", "act"),
     ("post /api/v1/sessions/{id}/prompt", "act"),
     ("post /api/v1/undo", "act"),
-    // Looks only, but its body is too large for a URL.
+    // Only reads, but its body is too large for a URL.
     ("post /api/v1/undo/preview", "view"),
 ];
 
@@ -37,10 +37,10 @@ fn every_route_refuses_lower_roles_and_no_token() {
                 "{route}"
             );
             let target = path.replace("{id}", "424242").replace("{hash}", &"0".repeat(64));
-            // What is outside of the API is not about sessions.
+            // Paths outside the API are not about sessions.
             let Some(target) = target.strip_prefix("/api/v1") else { continue };
             if target == "/events" {
-                // Answers without end; the roles of its listeners are tested with questions.
+                // Its answer never ends; the roles of its listeners are tested with questions.
                 continue;
             }
             let body = (method == "post").then(|| json!({}));

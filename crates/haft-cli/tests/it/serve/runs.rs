@@ -1,4 +1,4 @@
-//! Runs that the API starts: processes of their own, with a model on this machine.
+//! Runs that the API starts, in their own processes and with a model on this machine.
 
 use std::io::Write as _;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -112,12 +112,12 @@ fn a_turn_is_interrupted_and_goes_on_with_the_next_message() {
     let path = format!("/sessions/{session}/prompt");
     let busy = server.refused(409, &path, &json!({"prompt": "Quick."}));
     assert!(busy.message().contains("busy"), "{}", busy.text());
-    // It takes no body, and so no content type.
+    // It takes no body, and therefore no content type.
     let interrupt = || {
         let token = format!("Authorization: Bearer {ACT}");
         server.raw("POST", &format!("/api/v1/sessions/{session}/interrupt"), &[&token], b"").status
     };
-    // A second signal would end the process before it has noted the end of the turn.
+    // A second signal would end the process before it has recorded the end of the turn.
     assert_eq!((interrupt(), interrupt()), (200, 409));
     ended(&mut stream, &session);
     let run = server.get(&format!("/sessions/{session}"))["run"].clone();
@@ -181,7 +181,7 @@ fn a_conversation_of_a_channel_is_interrupted_unless_the_gateway_drives_it() {
     let interrupt = format!("/sessions/{conversation}/interrupt");
     let refused = server.refused(409, &interrupt, &json!({}));
     assert!(refused.message().contains("haft gateway"), "{}", refused.text());
-    // Without such a message it is the process that the page has started.
+    // Without such a message, the run is driven by the process that the page started.
     inbox.finish(message).unwrap();
     server.post(&interrupt, &json!({}));
     ended(&mut stream, &conversation);
@@ -232,7 +232,7 @@ fn what_a_provider_says_when_it_fails_is_said() {
     ended(&mut stream, &session);
     let run = server.get(&format!("/sessions/{session}"))["run"].clone();
     assert!(run["stopped"].as_str().unwrap().contains("does not exist here"), "{run}");
-    // What is wrong before the run begins is the answer.
+    // What fails before the run begins is reported in the answer.
     for (wrong, status, said) in [
         (json!({"prompt": "x", "provider": "gemini", "model": "m"}), 400, "GEMINI_API_KEY"),
         (json!({"prompt": "x", "provider": "nowhere"}), 400, "nowhere"),

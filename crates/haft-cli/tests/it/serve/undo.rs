@@ -65,14 +65,14 @@ fn what_has_changed_since_the_preview_is_not_undone_unseen() {
     assert_eq!(newer["conflicts"][0]["path"], "a.txt");
     assert_ne!(newer["plan"], plan["plan"]);
     assert_eq!(fixture.cli.read("a.txt"), "mine\n");
-    // Conflicts are left alone unless they are to be overwritten.
+    // Conflicting paths are left alone unless they are to be overwritten.
     let with_conflict = server.refused(409, "/undo", &json!({"what": what, "plan": newer["plan"]}));
     assert_eq!(fixture.cli.read("a.txt"), "mine\n", "{}", with_conflict.text());
     server.post("/undo", &json!({"what": what, "plan": newer["plan"], "force": true}));
     assert!(!fixture.cli.path("a.txt").exists() && !fixture.cli.path("b.txt").exists());
     for (wrong, status) in [
         (json!({"what": what}), 400),
-        // It is undone.
+        // It is already undone.
         (json!({"what": what, "plan": "0"}), 404),
         (json!({"what": {}, "plan": "0"}), 400),
         (json!({"what": {"calls": []}, "plan": "0"}), 400),
@@ -148,7 +148,7 @@ fn a_preview_writes_nothing_and_an_undo_recovers_first() {
     let state = || server.get("/calls/2")["summary"]["state"].as_str().unwrap().to_owned();
     let what = json!({"calls": [1]});
     let plan = preview(&server, &what);
-    // Who may only look has changed nothing.
+    // The preview, which needs only the role View, changed nothing.
     assert_eq!(state(), "running");
     perform(&server, &what, &plan);
     assert_eq!(state(), "interrupted");

@@ -11,9 +11,9 @@ const require = createRequire(join(MODULES, 'x.js'));
 const { chromium } = require('playwright-core');
 const AXE = require.resolve('axe-core/axe.min.js');
 
-/** What the test of a page that was killed on purpose may report. */
+/** What the console may report in a test that kills the server. */
 const CONNECTION_LOST = /ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE/;
-/** A refusal that the page expects and shows is still a line of the console. */
+/** The console reports even refusals that the page expects and shows. */
 const REFUSED = /status of (401|403|404|409)/;
 
 let browser;
@@ -74,7 +74,7 @@ export async function go(page, view) {
 	await ready(page);
 }
 
-/** Waits until the view has its heading, the stream is open, and nothing is being loaded. */
+/** Waits until the view has its heading, the stream is open, and nothing is loading. */
 export async function ready(page) {
 	await page.locator('main h1').waitFor();
 	await page.locator('#connection.live').waitFor();
@@ -86,7 +86,7 @@ export async function assertQuiet(one, allowed = []) {
 	for (const page of one.context.pages()) assert.deepEqual(await page.evaluate(() => window.violations), []);
 	const all = [REFUSED, ...allowed];
 	assert.deepEqual(one.problems.filter((problem) => !all.some((pattern) => pattern.test(problem))), []);
-	// The token is in headers only; what is asked for is the server's own.
+	// Tokens are only in headers, and all requests go to the server itself.
 	for (const url of one.requests) {
 		assert(!Object.values(TOKENS).some((token) => url.split('#')[0].includes(token)), url);
 		assert(/^(http:\/\/haft-[0-9a-f]{12}\.localhost:\d+\/|blob:|data:|file:)/.test(url), url);
@@ -97,7 +97,7 @@ export { CONNECTION_LOST };
 
 /** No serious or critical finding of axe-core. */
 export async function assertAccessible(page, what) {
-	// The page's policy would forbid a script element, not what the debugger evaluates.
+	// The page's policy would block a script element, but not what the debugger evaluates.
 	await page.evaluate(require('node:fs').readFileSync(AXE, 'utf8'));
 	const found = await page.evaluate(async () => {
 		const { violations } = await window.axe.run(document, { resultTypes: ['violations'] });

@@ -43,7 +43,7 @@ createServer((request, response) => {
 }).listen(port);
 `;
 
-/** Makes the calls; the numbers of those that the tests name. */
+/** Makes the calls; returns the numbers of those that the tests name. */
 export async function fill(fixture) {
 	fixture.settings('[permissions]\ndeny = [\n  "Bash(rm -rf *)",\n]\nask = ["Bash(git push *)"]\n');
 	writeFileSync(fixture.path('logo.png'), picture(96, 48, [40, 90, 160]));

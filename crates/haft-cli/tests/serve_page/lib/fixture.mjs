@@ -15,7 +15,7 @@ export const TIMEOUT_MS = 120_000;
 
 export const TOKENS = { view: 'view-0123456789abcdef', approve: 'approve-0123456789abcdef', act: 'act-0123456789abcdef' };
 
-/** Processes and folders to be gone at the end. @type {Set<() => void>} */
+/** End processes and remove folders. @type {Set<() => void>} */
 const cleanups = new Set();
 
 export function stopAll() {
@@ -36,7 +36,7 @@ export class Fixture {
 		mkdirSync(join(this.home, 'serve'), { recursive: true });
 		const lines = Object.entries(TOKENS).map(([role, token]) => `${role} ${token}\n`);
 		writeFileSync(this.tokens, lines.join(''), { mode: 0o600 });
-		// No model of this machine's user.
+		// The models of this machine's user must not be used.
 		const kept = Object.entries(process.env).filter(([name]) => !/_(API_KEY|BASE_URL|AUTH_TOKEN)$/.test(name));
 		this.env = {
 			...Object.fromEntries(kept),
@@ -74,7 +74,7 @@ export class Fixture {
 		return { cwd: this.workspace, env: this.env };
 	}
 
-	/** Runs Haft to its end; what it says. A call that fails is no error. */
+	/** Runs Haft to its end and returns what it prints, even if its call fails. */
 	async haft(...args) {
 		const { stdout } = await run(HAFT, args, { ...this.#options, maxBuffer: 256 << 20 }).catch((error) => error);
 		return stdout;
@@ -118,7 +118,7 @@ export class Fixture {
 class Server {
 	constructor(child, url) {
 		this.child = child;
-		/** Of the page: a name that only browsers resolve. */
+		/** Where the page is: a name that only browsers resolve. */
 		this.origin = url.origin;
 		this.port = Number(url.port);
 	}
@@ -171,7 +171,7 @@ class McpClient {
 		return answered;
 	}
 
-	/** Calls a tool; whether it failed, and its text. */
+	/** Calls a tool; returns whether it failed, and its text. */
 	async call(name, input) {
 		const { result } = await this.request('tools/call', { name, arguments: input });
 		return { failed: result.isError === true, text: result.content[0]?.text ?? '' };

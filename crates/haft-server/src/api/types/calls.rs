@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::ChangeList;
 
-/// A call for a list.
+/// A call as lists show it.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct CallSummary {
     /// Its number in the ledger.
@@ -39,7 +39,7 @@ pub(crate) struct CallSummary {
     pub(crate) exit_code: Option<i32>,
     /// The kind of its error.
     pub(crate) error_kind: Option<String>,
-    /// How many refusals of the sandbox it met.
+    /// How often the sandbox refused something to it.
     pub(crate) denials: u64,
     /// The end of its output, while it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,27 +51,27 @@ pub(crate) struct CallSummary {
 pub(crate) struct CallList {
     /// The calls.
     pub(crate) calls: Vec<CallSummary>,
-    /// What to give as `before` for the next page; `null` at the end.
+    /// The value of `before` for the next page; `null` at the end.
     pub(crate) next: Option<i64>,
 }
 
-/// Output of a running call, or an answer that is being written.
+/// A part of a call's output, or of an answer that is being written.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct OutputPart {
     /// The position of its first byte.
     pub(crate) from: u64,
-    /// The position after its last byte, from which it goes on.
+    /// The position after its last byte, where the next part begins.
     pub(crate) next: u64,
-    /// The text; bytes that are no UTF-8 are replaced.
+    /// The text; bytes that are not UTF-8 are replaced.
     pub(crate) text: String,
 }
 
 /// A call.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct CallDetail {
-    /// What lists show.
+    /// The call as lists show it.
     pub(crate) summary: CallSummary,
-    /// The arguments; long strings are named by size and hash.
+    /// The arguments; of long strings only the size and the hash.
     pub(crate) input: Value,
     /// How the arguments differ from what the model wrote.
     pub(crate) input_note: Option<String>,
@@ -81,21 +81,21 @@ pub(crate) struct CallDetail {
     pub(crate) decision: Option<CallDecision>,
     /// The error's message.
     pub(crate) error: Option<String>,
-    /// The result as the agent saw it; the first megabyte of it.
+    /// The result as the agent saw it, at most its first megabyte.
     pub(crate) result: Option<String>,
-    /// Whether the result is longer than what is shown here.
+    /// Whether the result is longer than this.
     pub(crate) result_is_cut: bool,
-    /// The hash of the whole output, if the agent saw only a part.
+    /// The hash of the whole output, if the agent saw only a part of it.
     pub(crate) full_output: Option<String>,
     /// How the sandbox was enforced.
     pub(crate) enforcement: Option<String>,
     /// What the sandbox refused.
     pub(crate) denials: Vec<CallDenial>,
-    /// Files that it changed and that run when the project is built.
+    /// Files it changed that run when the project is built.
     pub(crate) runs_on_build: Vec<String>,
     /// Why it can be undone only in part or not at all.
     pub(crate) irreversible_why: Option<String>,
-    /// Its first changes; the rest is at `/calls/ID/changes`.
+    /// Its first changes; `/calls/ID/changes` has the rest.
     pub(crate) changes: ChangeList,
     /// The subagents that it started.
     pub(crate) agents: Vec<String>,
@@ -117,6 +117,6 @@ pub(crate) struct CallDecision {
 pub(crate) struct CallDenial {
     /// What was refused.
     pub(crate) what: String,
-    /// How to allow it, if it can be.
+    /// How to allow it, if that is possible.
     pub(crate) remedy: Option<String>,
 }

@@ -9,30 +9,30 @@ use serde::Serialize;
 pub(crate) struct ChangeList {
     /// The changes, sorted by path.
     pub(crate) changes: Vec<ChangeEntry>,
-    /// How many there are in all.
+    /// How many changes there are in total.
     pub(crate) total: u64,
-    /// What to give as `offset` for the next part; `null` at the end.
+    /// The value of `offset` for the next part; `null` at the end.
     pub(crate) next: Option<u64>,
 }
 
 /// What happened to a path.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct ChangeEntry {
-    /// The path: relative to the workspace, absolute outside of it.
+    /// The path: relative to the workspace, absolute outside it.
     pub(crate) path: String,
     /// `created`, `modified`, `deleted`, `mode` or `moved`.
     pub(crate) what: String,
     /// Where it was moved to, if `what` is `moved`.
     pub(crate) moved_to: Option<String>,
-    /// Where it was before, if it is a file in a moved directory that also changed.
+    /// Where it was before, if it is a file that was moved with its directory and also changed.
     pub(crate) moved_from: Option<String>,
     /// Its state before.
     pub(crate) before: ChangeSide,
     /// Its state after.
     pub(crate) after: ChangeSide,
-    /// Whether something else changed it, too, while the call ran.
+    /// Whether something else also changed it while the call ran.
     pub(crate) contested: bool,
-    /// The calls that changed it, newest first; in lists of several calls only.
+    /// The calls that changed it, newest first; only in lists that cover several calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) calls: Vec<i64>,
 }
@@ -45,7 +45,7 @@ pub(crate) struct ChangeSide {
     /// The size of a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) size: Option<u64>,
-    /// The hash of a file's bytes, to be given to `/diff` and `/blobs`; `null` if it is no file or its content is not known.
+    /// The hash of a file's bytes, for `/diff` and `/blobs`; `null` if it is not a file or its content is not known.
     pub(crate) hash: Option<String>,
     /// Permission bits, as octal digits.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,7 +55,7 @@ pub(crate) struct ChangeSide {
     pub(crate) target: Option<String>,
 }
 
-/// The difference of two versions of a file.
+/// The difference between two versions of a file.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum VersionDiff {
@@ -71,11 +71,11 @@ pub(crate) enum VersionDiff {
         /// The media type of the new one; `null` if there is none.
         after: Option<String>,
     },
-    /// At least one is no text.
+    /// At least one is not text.
     Binary,
     /// At least one is too large to be compared.
     TooLarge,
-    /// The content of one is in the ledger no more.
+    /// The content of at least one is no longer in the ledger.
     Unknown,
 }
 

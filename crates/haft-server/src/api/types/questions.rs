@@ -15,7 +15,7 @@ pub(crate) struct QuestionInfo {
     pub(crate) workspace: String,
     /// When it was asked, in milliseconds since 1970.
     pub(crate) asked_at: u64,
-    /// Whether it still waits.
+    /// Whether it still waits for an answer.
     pub(crate) is_open: bool,
     /// Who answered, if it was answered.
     pub(crate) answered_by: Option<String>,
@@ -70,11 +70,11 @@ pub(crate) enum AnswerHold {
     Always,
 }
 
-/// What an answer led to.
+/// The outcome of an answer.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Answered {
     /// The rule that was added, with its file.
     pub(crate) rule_added: Option<String>,
-    /// Why the rule could not be added; the answer holds for the session all the same.
+    /// Why the rule could not be added; the answer still holds for the session.
     pub(crate) rule_failed: Option<String>,
 }

@@ -9,11 +9,11 @@ use serde_json::Value;
 pub(crate) struct ListedRules {
     /// The workspace.
     pub(crate) workspace: String,
-    /// Who is asked.
+    /// The mode, which says who is asked.
     pub(crate) mode: String,
     /// The rules, in the order of their lists.
     pub(crate) rules: Vec<RuleInfo>,
-    /// What is wrong in the settings.
+    /// Problems in the settings.
     pub(crate) warnings: Vec<String>,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct RuleInfo {
     pub(crate) origin: String,
     /// Whether it can be removed here.
     pub(crate) is_removable: bool,
-    /// How many of the newest calls of the workspace were decided by it.
+    /// How many of the workspace's newest calls it decided.
     pub(crate) matched: u64,
     /// The newest of those.
     pub(crate) last_matched: Option<i64>,
@@ -46,7 +46,7 @@ pub struct RuleChange {
     pub text: String,
 }
 
-/// What a change of the rules did.
+/// What adding or removing a rule did.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct RuleChanged {
     /// The rule as it was written or removed.

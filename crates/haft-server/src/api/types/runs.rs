@@ -10,11 +10,11 @@ pub(crate) struct RunMessage {
     pub(crate) seq: u64,
     /// When it was written, in milliseconds since 1970.
     pub(crate) at: u64,
-    /// `user`, `assistant`, `note` (something the loop or a hook said to the model) or `end` (a turn ended).
+    /// `user`, `assistant`, `note` (from the loop or a hook to the model) or `end` (a turn ended).
     pub(crate) role: String,
     /// Its text, as Markdown if the role is `assistant`.
     pub(crate) text: String,
-    /// Whether the text is longer; `/sessions/ID/messages` has more of it.
+    /// Whether the message is shortened here; `/sessions/ID/messages` has more of it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_cut: bool,
     /// The model's reasoning, where its provider shows it.
@@ -61,9 +61,9 @@ pub(crate) struct MessageCall {
 pub(crate) struct MessageList {
     /// The messages.
     pub(crate) messages: Vec<RunMessage>,
-    /// What to give as `after` for what follows.
+    /// The value of `after` for the next part.
     pub(crate) next: u64,
-    /// Whether more follow now.
+    /// Whether more messages follow already.
     pub(crate) more: bool,
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct MessageList {
 pub struct NewRun {
     /// What the model is asked to do.
     pub prompt: String,
-    /// The folder to work in; the server's own if it is not given.
+    /// The folder to work in; by default the server's own.
     #[serde(default)]
     pub workspace: Option<String>,
     /// The provider.
@@ -82,7 +82,7 @@ pub struct NewRun {
     /// The model.
     #[serde(default)]
     pub model: Option<String>,
-    /// Who is asked: a permission mode.
+    /// The permission mode, which says who is asked.
     #[serde(default)]
     pub permission_mode: Option<String>,
     /// Files for the model.
@@ -96,10 +96,10 @@ pub struct NewRun {
 pub struct NewMessage {
     /// What the model is asked to do.
     pub prompt: String,
-    /// The provider, if another is to answer from here on.
+    /// Another provider, which answers from here on.
     #[serde(default)]
     pub provider: Option<String>,
-    /// The model, if another is to answer from here on.
+    /// Another model, which answers from here on.
     #[serde(default)]
     pub model: Option<String>,
     /// Files for the model.
@@ -113,7 +113,7 @@ pub struct NewMessage {
 pub struct Attachment {
     /// Its name.
     pub name: String,
-    /// Its bytes in Base64. Images that models can see are sent as such, text as text; others are refused.
+    /// Its bytes in Base64. Text and images that models can see are accepted; other files are refused.
     pub data: String,
 }
 

@@ -11,9 +11,9 @@ pub(crate) struct Meta {
     pub(crate) version: String,
     /// What the token allows: `view`, `approve` (also answer questions) or `act` (also undo, change rules, start runs).
     pub(crate) role: String,
-    /// The position of the newest entry of the feed, from which `/events?after=` goes on.
+    /// The position of the newest entry of the feed, for `/events?after=`.
     pub(crate) position: u64,
-    /// The folder in which the server was started; runs begin there unless another is given.
+    /// The folder in which the server was started; runs start there unless they name another.
     pub(crate) workspace: String,
     /// The time of the server's clock, in milliseconds since 1970.
     pub(crate) now: u64,
@@ -54,7 +54,7 @@ pub(crate) struct ToolList {
     pub(crate) tools: Vec<ToolDefinition>,
 }
 
-/// Nothing.
+/// An empty object.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Nothing {}
 
@@ -68,11 +68,11 @@ pub(crate) struct ErrorBody {
 /// What happened.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ErrorInfo {
-    /// A name for programs.
+    /// The kind of error, for programs.
     pub(crate) kind: String,
     /// What happened and what to do, for people.
     pub(crate) message: String,
-    /// More, where a request's description says so.
+    /// More data, where the route's description says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) details: Option<Value>,
 }

@@ -8,15 +8,15 @@ use super::{CallSummary, QuestionInfo};
 /// What happens now, in all sessions.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Now {
-    /// The position of the feed at which this was true.
+    /// The feed position at which this was true.
     pub(crate) position: u64,
     /// The time of the server's clock, in milliseconds since 1970.
     pub(crate) now: u64,
     /// Questions that wait for an answer, oldest first.
     pub(crate) questions: Vec<QuestionInfo>,
-    /// Calls that run, oldest first.
+    /// Running calls, oldest first.
     pub(crate) calls: Vec<CallSummary>,
-    /// The sessions of those calls and questions, and those whose runs are driven.
+    /// The sessions of these calls and questions, and those whose runs are driven.
     pub(crate) sessions: Vec<SessionEntry>,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct SessionEntry {
     pub(crate) id: String,
     /// Its name, if it has one.
     pub(crate) name: Option<String>,
-    /// The first message of its run, or the only call of a session that was made for one; shortened.
+    /// The first message of its run, or its only call if it was made for one call; shortened.
     pub(crate) title: Option<String>,
     /// The folder it works in.
     pub(crate) workspace: String,
@@ -35,13 +35,13 @@ pub(crate) struct SessionEntry {
     pub(crate) dialect: String,
     /// How it was started: `cli`, `mcp`, `run`, `agent of ID`, …
     pub(crate) entry_point: String,
-    /// The session whose subagent it is.
+    /// The session that started it, if it is a subagent's.
     pub(crate) parent: Option<String>,
     /// When it started, in milliseconds since 1970.
     pub(crate) started_at: u64,
     /// How many calls it made.
     pub(crate) calls: u64,
-    /// Whether it has a run: messages, a model.
+    /// Whether it has a run, with messages and a model.
     pub(crate) has_run: bool,
     /// Whether a process drives its run now.
     pub(crate) is_driven: bool,
@@ -76,7 +76,7 @@ pub(crate) struct Run {
     pub(crate) model: String,
     /// Finished turns.
     pub(crate) turns: u64,
-    /// Tokens of all requests, those that were read from a cache included.
+    /// Tokens of all requests, including those read from a cache.
     pub(crate) input_tokens: u64,
     /// Tokens of all answers.
     pub(crate) output_tokens: u64,
@@ -84,7 +84,7 @@ pub(crate) struct Run {
     pub(crate) cost_usd: Option<f64>,
     /// Whether a turn has begun and not ended.
     pub(crate) in_turn: bool,
-    /// Why the last turn ended, for people, if not because the model was done.
+    /// Why the last turn ended, for people, unless the model was simply done.
     pub(crate) stopped: Option<String>,
 }
 
@@ -97,6 +97,6 @@ pub(crate) struct SubagentInfo {
     pub(crate) kind: String,
     /// What it is for.
     pub(crate) description: String,
-    /// The call that started it, if it can be told.
+    /// The call that started it, if it is known.
     pub(crate) call: Option<i64>,
 }

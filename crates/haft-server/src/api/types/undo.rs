@@ -10,7 +10,7 @@ use super::{CallSummary, ChangeList};
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct UndoWhat {
-    /// These calls. An undo among them is redone.
+    /// These calls. Those that are undos are redone.
     pub(crate) calls: Option<Vec<i64>>,
     /// All calls of a session.
     pub(crate) session: Option<String>,
@@ -26,7 +26,7 @@ pub(crate) struct UndoWhat {
 pub(crate) struct UndoRequest {
     /// What to undo.
     pub(crate) what: UndoWhat,
-    /// Only these paths, absolute or relative to the workspace; everything if there are none.
+    /// Only these paths, absolute or relative to the workspace; if empty, all paths.
     #[serde(default)]
     pub(crate) paths: Vec<String>,
     /// What is at or below these paths stays.
@@ -46,17 +46,17 @@ pub(crate) struct UndoRequest {
 /// What an undo would do.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct UndoPlanInfo {
-    /// Identifies this plan. The undo is refused if it would do something else by then.
+    /// Identifies this plan. The undo is refused if by then it would do something else.
     pub(crate) plan: String,
     /// The calls that would be undone, newest first.
     pub(crate) calls: Vec<CallSummary>,
-    /// What would change: `before` is how the path is now, `after` how it would be.
+    /// What would change: `before` is the path's state now, `after` its state after the undo.
     pub(crate) changes: ChangeList,
     /// Paths that are no longer as the calls left them.
     pub(crate) conflicts: Vec<PathConflict>,
     /// Calls that cannot be undone, and why.
     pub(crate) blocked: Vec<CallWithReason>,
-    /// Why parts would not come back, one sentence for each call that says so.
+    /// Calls that would come back only in part, and why.
     pub(crate) partly: Vec<CallWithReason>,
     /// The files that are merged with what changed since.
     pub(crate) merged: Vec<MergedFile>,
@@ -80,13 +80,13 @@ pub(crate) struct PathConflict {
     pub(crate) path: String,
     /// What is there now.
     pub(crate) found: String,
-    /// The later call that left it so, if it was one.
+    /// The later call that left it so, if it was a call.
     pub(crate) changed_by: Option<i64>,
-    /// Whether it cannot be overwritten, because it is in the way of a directory.
+    /// Whether it cannot be overwritten, because it is in the way of moving a directory back.
     pub(crate) blocks: bool,
 }
 
-/// A call with the reason why it cannot be undone, or not exactly.
+/// A call that cannot be undone, or not exactly, and why.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct CallWithReason {
     /// The call.
@@ -100,6 +100,6 @@ pub(crate) struct CallWithReason {
 pub(crate) struct UndoDone {
     /// The call of the undo itself.
     pub(crate) call: i64,
-    /// What it says, for people.
+    /// Its result, for people.
     pub(crate) message: String,
 }

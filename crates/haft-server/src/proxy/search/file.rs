@@ -1,4 +1,4 @@
-//! A file in place of a search engine.
+//! Searches a file in place of the web.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ struct FilePage {
     snippet: String,
 }
 
-/// The first pages of a file whose texts contain every word of the query. The file is read for each search.
+/// The first pages in a file that contain every word of the query. The file is read for each search.
 pub(super) fn search(path: &Path, query: &str, count: usize) -> Result<Vec<SearchHit>, ProxyFailure> {
     let unusable =
         |why: String| ProxyFailure::new(500, format!("The search file of this server cannot be used: {why}"));

@@ -1,14 +1,14 @@
-//! Which searches are the same.
+//! Which searches count as the same.
 
-/// Words that mean something else to search engines when they are in capitals.
+/// Words that search engines treat as operators when they are in capitals.
 const OPERATORS: &[&str] = &["AND", "AROUND", "NEAR", "NOT", "OR"];
 
-/// What the answer of a search is kept under: the engine, the number of results and the query without what makes no difference.
+/// The key under which an answer is cached: the engine, the number of results and the normalized query.
 pub(super) fn search_key(engine: &str, query: &str, count: usize) -> String {
     format!("{engine}\n{count}\n{}", normalized(query))
 }
 
-/// A query in small letters and with single spaces.
+/// A query in lower case, except for operators, with single spaces.
 pub(super) fn normalized(query: &str) -> String {
     let word = |word: &str| {
         if OPERATORS.contains(&word) { word.to_owned() } else { word.to_lowercase() }

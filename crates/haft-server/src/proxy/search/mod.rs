@@ -1,6 +1,6 @@
-//! The proxy of a search engine, `/proxy/cse`.
+//! The proxy for a search engine, `/proxy/cse`.
 //!
-//! An answer is kept in the ledger for a day, so that the same question is paid for once. Failures are never kept.
+//! An answer is kept in the ledger for a day, so that the same search is paid for only once. Failures are never kept.
 
 mod file;
 mod key;
@@ -22,7 +22,7 @@ use key::search_key;
 const MAX_AGE_MS: u64 = 24 * 60 * 60 * 1_000;
 const DEFAULT_RESULTS_COUNT: usize = 5;
 const MAX_RESULTS_COUNT: usize = 10;
-/// The longest query. Engines take less, and say so.
+/// The longest query. Engines accept less, and say so themselves.
 const MAX_QUERY_CHARS: usize = 2_000;
 
 /// Where searches are made.
@@ -40,10 +40,10 @@ pub enum SearchSource {
 
 /// The search engine of a server.
 pub struct SearchProxy {
-    /// The reason, if none is set up.
+    /// Where to search, or the reason why no source is set up.
     source: Result<SearchSource, String>,
     ledger: Ledger,
-    /// Searches that are being made, by their keys: the same ones wait for the first.
+    /// Searches under way, by key. Further requests for the same search wait for the first.
     pending_searches: Mutex<HashMap<String, PendingSearch>>,
 }
 
@@ -72,7 +72,7 @@ impl SearchRequest {
 }
 
 impl SearchProxy {
-    /// A proxy that searches at `source`, or says why it cannot, and keeps answers in this ledger.
+    /// A proxy that searches `source`, or says why it cannot, and keeps answers in this ledger.
     pub fn new(source: Result<SearchSource, String>, ledger: Ledger) -> Self {
         Self { source, ledger, pending_searches: Mutex::default() }
     }
@@ -87,7 +87,7 @@ impl SearchProxy {
                 let pages = file::search(path, &request.query, request.count);
                 pages.map(|hits| results(&FoundPages { hits, note: None }))?
             }
-            SearchSource::Engine { engine, http } => self.joined(engine, http.as_ref(), &request)?,
+            SearchSource::Engine { engine, http } => self.search_once(engine, http.as_ref(), &request)?,
         };
         let mut answer = json!({"query": request.query});
         if let (Some(answer), Value::Object(found)) = (answer.as_object_mut(), found) {
@@ -96,8 +96,8 @@ impl SearchProxy {
         Ok(answer)
     }
 
-    /// Searches once for all requests with the same key that come meanwhile.
-    fn joined(
+    /// Searches once for all concurrent requests with the same key.
+    fn search_once(
         &self,
         engine: &WebSearch,
         http: &dyn Http,
@@ -105,7 +105,7 @@ impl SearchProxy {
     ) -> Result<Value, ProxyFailure> {
         let key = search_key(engine.name(), &request.query, request.count);
         let pending = Arc::clone(lock(&self.pending_searches).entry(key.clone()).or_default());
-        let outcome = pending.get_or_init(|| self.kept_or_searched(&key, engine, http, request)).clone();
+        let outcome = pending.get_or_init(|| self.cached_or_searched(&key, engine, http, request)).clone();
         let mut pending_searches = lock(&self.pending_searches);
         if pending_searches.get(&key).is_some_and(|known| Arc::ptr_eq(known, &pending)) {
             pending_searches.remove(&key);
@@ -113,23 +113,23 @@ impl SearchProxy {
         outcome
     }
 
-    fn kept_or_searched(
+    fn cached_or_searched(
         &self,
         key: &str,
         engine: &WebSearch,
         http: &dyn Http,
         request: &SearchRequest,
     ) -> Result<Value, ProxyFailure> {
-        // A search is possible without its cache.
+        // A search works without its cache.
         let note = |error: ToolError| tracing::warn!("a search could not be kept: {}", error.message);
         if let Ok(Some(kept)) = self.ledger.cached_search(key, MAX_AGE_MS).map_err(note) {
             return Ok(kept);
         }
-        // It is not cancelled when the client goes: others may wait for it, and a later one gets it from the ledger.
+        // Not cancelled when the client disconnects: others may wait for it, and the ledger keeps it for later ones.
         let found = engine.search(&request.query, request.count, http, &Cancel::new());
         let found = found.map_err(|error| ProxyFailure::of_search(&error))?;
         let answer = results(&found);
-        // A part of the engine did not answer, so this is not what it would find tomorrow.
+        // A note says that part of the engine did not answer, so the answer is not worth keeping.
         if found.note.is_none() {
             let _ = self.ledger.cache_search(key, &answer, MAX_AGE_MS).map_err(note);
         }

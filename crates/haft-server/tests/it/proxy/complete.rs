@@ -1,4 +1,4 @@
-//! Answers as a whole.
+//! Answers that are sent as a whole.
 
 use std::time::Duration;
 
@@ -141,7 +141,7 @@ fn a_provider_that_is_silent_is_a_timeout() {
 #[test]
 fn a_provider_that_is_not_there_is_a_bad_gateway() {
     let mut gone = Upstream::new([]);
-    // A port that the system gives to no other test.
+    // The system gives this port to no other test.
     gone.url = "http://127.0.0.1:1".to_owned();
     assert_eq!(openai(&gone).post("openai/complete", request().to_string()).status, 502);
 }

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use super::upstream::Upstream;
 
-/// The key that must never come back.
+/// The key, which no response may contain.
 pub(crate) const KEY: &str = "sk-very-secret";
 
 /// Long enough for a server that answers, however slow the machine is.
@@ -92,7 +92,7 @@ impl ProxyFixture {
         }
     }
 
-    /// Sends a request that may be answered by events.
+    /// Sends a request that may be answered with events.
     pub(crate) fn stream(&self, path: &str, body: &Value) -> Result<Vec<String>, Answered> {
         let (mut sent, body) = (Vec::new(), body.to_string());
         let request = LoomRequest { method: "POST", path, body: body.as_bytes() };
@@ -114,7 +114,7 @@ pub(crate) fn ledger(home: &TempDir) -> Ledger {
     Ledger::open(home.path().join("ledger")).unwrap()
 }
 
-/// A response as a whole.
+/// A response that was sent as a whole.
 #[derive(Debug)]
 pub(crate) struct Answered {
     pub(crate) status: u16,

@@ -1,4 +1,4 @@
-//! Requests that are none.
+//! Invalid requests.
 
 use haft_model::{Model, ModelError, ModelErrorKind, ModelEvent, ModelResponse, TurnRequest};
 use haft_server::proxy::{LoomReply, LoomRequest, MAX_PROXY_BODY_BYTES, SearchSource};
@@ -6,7 +6,7 @@ use haft_tool::{Cancel, Value, json};
 
 use super::fixture::{ProxyFixture, proxied};
 
-/// A model that refuses every request with one kind of error, so that no other status means that it was asked.
+/// A model that refuses every request with one kind of error, whose status therefore shows that the model was asked.
 struct Reached;
 
 impl Model for Reached {
@@ -24,7 +24,7 @@ impl Model for Reached {
         _: &mut dyn FnMut(ModelEvent),
         _: &Cancel,
     ) -> Result<ModelResponse, ModelError> {
-        // What reaches a model has the form that providers accept.
+        // Requests that reach a model have the form that providers accept.
         assert!(!request.conversation.messages.is_empty());
         assert!(request.conversation.unanswered_calls().is_empty());
         assert!(request.options.model.as_ref().is_some_and(|name| !name.is_empty()));

@@ -129,7 +129,7 @@ fn failures_of_the_engine_have_documented_statuses_and_are_not_kept() {
     assert_eq!(answered.headers, [("retry-after", "9".to_owned())]);
 }
 
-/// A network in which nothing arrives.
+/// A network in which every request times out.
 struct Silence;
 
 impl Http for Silence {

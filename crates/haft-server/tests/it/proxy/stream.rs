@@ -1,4 +1,4 @@
-//! Answers as events.
+//! Answers that are sent as events.
 
 use std::time::Duration;
 
@@ -155,7 +155,7 @@ fn notes_are_in_the_completed_answer() {
     assert!(notes[0].as_str().unwrap().contains("temperature 0.5"), "{notes}");
 }
 
-/// A model whose answer begins again after a part of it.
+/// A model that starts its answer again after sending a part of it.
 struct BeginsAgain;
 
 impl Model for BeginsAgain {

@@ -32,7 +32,7 @@ impl Reply {
         )
     }
 
-    /// Events, and whatever the function makes of the bytes.
+    /// A response with these events, which `reply` turns into a reply.
     pub(crate) fn events(events: &[Value], reply: fn(Vec<u8>) -> Self) -> Self {
         let body: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
         reply(
@@ -42,7 +42,7 @@ impl Reply {
     }
 }
 
-/// A request that the server got.
+/// A request that the server received.
 #[derive(Debug, Clone)]
 pub(crate) struct UpstreamRequest {
     /// Method and target.
