@@ -1,5 +1,5 @@
-//! The recorded calls and the files as they are now: what undo and recovery are worked out from. Changes nothing but the
-//! receipts of calls whose process died.
+//! The recorded calls and the current files, from which undo and recovery are worked out. Changes only the receipts of calls
+//! whose process died.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -19,20 +19,20 @@ use crate::workspace_view::FileView;
 
 /// How many calls are read at once while looking for one.
 const PAGE_CALLS: usize = 50;
-/// For more conflicts the call behind them is not looked up.
+/// For further conflicts, the call behind them is not looked up.
 const MAX_EXPLAINED_CONFLICTS: usize = 50;
 
 pub(crate) struct History {
     ledger: Arc<LedgerHandle>,
     scope: Arc<Scope>,
     roots: Arc<[Arc<Root>]>,
-    /// One recovery at a time: it may undo the steps of a restore.
+    /// Allows only one recovery at a time, because it may undo the steps of a restore.
     recovering: Mutex<()>,
 }
 
 impl History {
     pub(crate) fn new(ledger: Arc<LedgerHandle>, scope: &Scope, roots: Arc<[Arc<Root>]>) -> Self {
-        // A call may have been granted paths outside the roots, and the settings: their state is observed too.
+        // A call may have been granted paths outside the roots, or the settings, so their state must be readable, too.
         let mut scope = Scope { reads: Reads::Everywhere, ..scope.clone() };
         if let Some(config) = &scope.config {
             scope.protected.retain(|protected| protected != config);
@@ -70,7 +70,7 @@ impl History {
         haft_policy::guard_in(&self.scope, path).is_some()
     }
 
-    /// What undoing `target` would change in these paths; everywhere if there are none.
+    /// What undoing `target` would change in these paths, or anywhere if none are given.
     pub(crate) fn preview(&self, target: &UndoTarget, paths: &[PathBuf]) -> Result<UndoPreview, ToolError> {
         let ledger = self.ledger()?;
         let mut receipts = self.find(target, paths)?;
@@ -99,7 +99,7 @@ impl History {
         Ok(UndoPreview { receipts, restore, conflicts, blocked, changed_by, left_out, merged })
     }
 
-    /// Marks the changes of paths that other calls changed, too, while a call ran.
+    /// Marks changes of paths that other calls also changed while the call ran.
     fn mark_contested(&self, receipts: &mut [Receipt]) -> Result<(), ToolError> {
         let ids: Vec<i64> = receipts.iter().map(|receipt| receipt.id).collect();
         for receipt in receipts {
@@ -111,7 +111,7 @@ impl History {
         Ok(())
     }
 
-    /// The later calls that left paths as they are now.
+    /// The later calls that left the conflicting paths as they are now.
     fn changed_by(
         &self,
         conflicts: &[UndoConflict],
@@ -252,7 +252,8 @@ impl History {
             for entry in entries {
                 let receipt = &entry.receipt;
                 let ended = receipt.started_at.saturating_add(receipt.duration_us / 1_000 + 1);
-                // A call gets its number while it runs, so one that had ended by then has only older ones before it.
+                // A call gets its number while it runs. So if one had ended before `since`, all calls with lower numbers
+                // started before `since`.
                 let is_running = receipt.state == ReceiptState::Running;
                 if found.len() == limit || receipt.id <= after || (ended < since && !is_running) {
                     return Ok(found);
@@ -298,7 +299,7 @@ impl History {
         self.recover_by(Ledger::recover)
     }
 
-    /// The same for the calls in this workspace. What a call changes after that is not taken for what they did.
+    /// The same for the calls in this workspace, so that what a call changes from now on is not attributed to them.
     pub(crate) fn recover_here(&self) -> Result<(), ToolError> {
         self.recover_by(|ledger, view| ledger.recover_workspace(self.workspace(), view)).map(drop)
     }
@@ -308,7 +309,7 @@ impl History {
         recover: impl FnOnce(&Ledger, &mut dyn WorkspaceView) -> Result<Vec<(Receipt, Vec<PathBuf>)>, ToolError>,
     ) -> Result<Vec<Receipt>, ToolError> {
         let _one_at_a_time = lock(&self.recovering);
-        // A restore that was interrupted is undone.
+        // Writable, because a restore that was interrupted is undone.
         let scope = Arc::new(Scope { writes: true, blocked: Vec::new(), ..(*self.scope).clone() });
         let roots = Arc::clone(&self.roots);
         let files = LocalFiles::new(scope, roots, Arc::new(ReadOnlyRecord), Cancel::new());
@@ -329,7 +330,7 @@ impl History {
     }
 }
 
-/// Whether a change is to be undone when only these paths are.
+/// Whether a change is undone if only these paths are.
 fn is_in_paths(change: &Change, paths: &[PathBuf]) -> bool {
     let is_in = |path: &Path| paths.iter().any(|wanted| lies_in(path, wanted));
     is_in(&change.path) || change.moved_to.as_deref().is_some_and(is_in)
@@ -365,7 +366,7 @@ fn restrict(receipts: &mut Vec<Receipt>, paths: &[PathBuf]) -> Result<usize, Too
             .map(|change| change.path.clone())
             .collect();
         let before = receipt.changes.len();
-        // What changed in a moved directory is listed under its former path.
+        // Changes in a moved directory are listed under its former path.
         receipt.changes.retain(|change| {
             is_in_paths(change, paths) || moved.iter().any(|moved| lies_in(&change.path, moved))
         });
@@ -379,8 +380,8 @@ fn restrict(receipts: &mut Vec<Receipt>, paths: &[PathBuf]) -> Result<usize, Too
     Ok(left_out)
 }
 
-/// Whether a temporary file holds bytes of another program: the call's new file was already exchanged with it, and it is
-/// not the file that the call had read.
+/// Whether a temporary file holds another program's bytes: it was already exchanged with the call's new file, and is not the
+/// file that the call had read.
 fn holds_foreign_bytes(files: &LocalFiles, receipt: &Receipt, temp: &Path) -> bool {
     receipt.changes.iter().filter(|change| change.path.parent() == temp.parent()).any(|change| {
         let is = |path: &Path, node: &Node| files.observe(path).is_ok_and(|now| now.same_as(node));
