@@ -77,7 +77,7 @@ fn refused_name_is_not_written_again_by_the_same_command() {
             ran.stdout,
             ran.stderr
         );
-        // So does a hook, and others after it.
+        // A hook is also removed while the command runs, and so is each one after it.
         space.user(REPOSITORY);
         space.plants_nothing(&[
             "for h in pre-commit post-commit post-index-change; do plant .git/hooks/$h; while [ -x .git/hooks/$h ]; do :; done; done",
