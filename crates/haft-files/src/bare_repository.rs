@@ -1,5 +1,5 @@
-//! Git directories that are not called `.git`, such as bare repositories: git that is run in one of them runs what its
-//! configuration and its hooks name.
+//! Git directories that are not called `.git`, such as bare repositories: git, when run inside one, runs its hooks and what its
+//! configuration names.
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,8 @@ use rustix::fs::AtFlags;
 
 use crate::root::Root;
 
-/// The git directory that `path` lies in once it is written: an existing one, or one that the write completes. Names in a
-/// `.git` are guarded by themselves.
+/// The git directory that contains `path` once that is written: an existing one, or one that the write completes. In a `.git`,
+/// names are guarded anyway.
 pub(crate) fn bare_repository_around(root: &Root, path: &Path) -> Option<PathBuf> {
     let is = |name: &std::ffi::OsStr, wanted: &str| name.eq_ignore_ascii_case(wanted);
     if path.components().any(|part| is(part.as_os_str(), ".git")) {
@@ -29,7 +29,7 @@ pub(crate) fn bare_repository_around(root: &Root, path: &Path) -> Option<PathBuf
             };
             added.is_some_and(|added| is(added.as_os_str(), name)) || exists()
         };
-        // As git recognises one; it needs no configuration.
+        // How git recognises a git directory; a configuration is not required.
         has("HEAD") && (has("commondir") || has("objects") && has("refs"))
     };
     above.filter(is_repository).map(Path::to_owned).next()

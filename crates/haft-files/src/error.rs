@@ -17,7 +17,7 @@ pub(crate) enum ResolveError {
         target: PathBuf,
     },
     TooManyLinks,
-    /// A link in a process's directory of /proc: it acts as a handle, and its text is not where it leads.
+    /// A link in a process's directory in /proc: it acts as a handle and does not lead to the path that it shows.
     ProcessLink,
     /// A directory on the way does not exist, and `.` or `..` follow it.
     MissingDirectory,
@@ -115,7 +115,8 @@ pub(crate) fn changed_meanwhile(path: &Path) -> ToolError {
     conflict(path, "another program is changing it; nothing was written. Read it again and retry")
 }
 
-/// Another program changed the file twice during the exchange, and one of its two versions has no name of its own.
+/// Another program changed the file twice during the exchange, and one of its two versions is left only under the temporary
+/// name.
 pub(crate) fn changed_twice(path: &Path, temp: &Path) -> ToolError {
     let why = format!(
         "another program changed it twice at this moment; nothing was written, and the version between is kept as {}",

@@ -1,4 +1,4 @@
-//! Hard links: finding other names of a file, and restoring names of one file as names of one file.
+//! Hard links: finds other names of a file, and restores the names of one file as such.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsStr;
@@ -21,7 +21,7 @@ use crate::restore_stage::StageSet;
 /// The search for names ends after this many directory entries.
 const MAX_SEARCHED_ENTRIES: usize = 500_000;
 
-/// Finds one name below `roots` for each of the files, except for the `excluded` paths.
+/// Finds one name of each file below `roots`; `excluded` paths do not count.
 #[expect(clippy::implicit_hasher, reason = "the callers use the default hasher")]
 pub fn find_names<'a>(
     roots: impl IntoIterator<Item = &'a Path>,
@@ -58,8 +58,8 @@ pub fn id_of(path: &Path) -> Option<FileId> {
     fs::symlink_metadata(path).ok().map(|meta| (meta.dev(), meta.ino()))
 }
 
-/// A number of the file at a path, links not followed, that no later file gets: device and inode, with the time of its
-/// creation where the file system has that. Inodes are used again.
+/// A number of the file at a path, links not followed, that no later file gets. Inodes are reused, so it includes the time of
+/// creation where the file system has that.
 pub fn birth_id(dir: impl AsFd, name: &OsStr) -> Option<FileId> {
     #[cfg(target_os = "linux")]
     {
@@ -68,7 +68,7 @@ pub fn birth_id(dir: impl AsFd, name: &OsStr) -> Option<FileId> {
         let device = rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor);
         let seconds = u64::from_ne_bytes(found.stx_btime.tv_sec.to_ne_bytes());
         let birth = seconds.wrapping_mul(1_000_000_000).wrapping_add(u64::from(found.stx_btime.tv_nsec));
-        // An odd factor keeps the times of creation of one inode apart.
+        // With an odd factor, different times of creation of one inode stay different.
         Some((device, found.stx_ino ^ birth.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
     }
     #[cfg(not(target_os = "linux"))]
@@ -83,14 +83,14 @@ pub fn birth_id_at(path: &Path) -> Option<FileId> {
     birth_id(rustix::fs::CWD, path.as_os_str())
 }
 
-/// When the inode of a path changed last, links not followed.
+/// When the inode of a path last changed, links not followed.
 pub fn changed_at(path: &Path) -> Option<SystemTime> {
     let meta = fs::symlink_metadata(path).ok()?;
     let (seconds, nanos) = (u64::try_from(meta.ctime()).ok()?, u32::try_from(meta.ctime_nsec()).ok()?);
     SystemTime::UNIX_EPOCH.checked_add(Duration::new(seconds, nanos))
 }
 
-/// The files with several names that a restore gives names to. Each has a name in a stage as well, by which it can be linked
+/// The files with several names to which a restore gives names. Each also has a name in a stage, so that it can be linked
 /// whatever happens to its other names.
 #[derive(Debug, Default)]
 pub(crate) struct HeldFiles {
@@ -98,8 +98,8 @@ pub(crate) struct HeldFiles {
 }
 
 impl HeldFiles {
-    /// Gives names to the files that exist. A file that keeps one of its names gets its content there; any other must have the
-    /// content already, else its number belongs to another file now.
+    /// Gives names in a stage to the files that exist. A file that keeps one of its names gets its content there. Any other
+    /// must already have the content, else its number now belongs to another file.
     pub(crate) fn find(files: &LocalFiles, steps: &[StagedStep], stages: &StageSet) -> Self {
         let (mut kept, mut wanted) = (HashMap::new(), BTreeMap::new());
         for StagedStep { step, slot } in steps {
@@ -130,7 +130,7 @@ impl HeldFiles {
             if let Some(held) =
                 links.slot(file, stages).filter(|held| !kept.contains_key(&file) && !has_content(*held))
             {
-                // Another file may get this name.
+                // Frees the name for another file.
                 let _ = rustix::fs::unlinkat(held.dir, held.name, AtFlags::empty());
                 links.held.remove(&file);
             }

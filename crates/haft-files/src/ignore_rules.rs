@@ -1,7 +1,7 @@
 //! Which entries a walk skips: ignore files, file types, globs and hidden names, with ripgrep's precedence.
 //!
-//! The rules are those of the `ignore` crate; only the reading differs: ignore files are read from open directory handles,
-//! and only those that the directory's listing shows.
+//! The rules are those of the `ignore` crate. Only reading differs: ignore files are read from open directory handles, and only
+//! if the directory's listing shows them.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -21,10 +21,10 @@ const IGNORE_FILES: [&str; 3] = [".rgignore", ".ignore", ".gitignore"];
 pub(crate) const MAX_IGNORE_FILE_BYTES: u64 = 4 << 20;
 const GIT_EXCLUDE: &str = ".git/info/exclude";
 const RULE_SET_COUNT: usize = IGNORE_FILES.len() + 1;
-/// From here on the rule sets of a directory are git's, which count only in a repository.
+/// From this index on, the rule sets of a directory are git's, which count only in a repository.
 const GIT_RULES_OFFSET: usize = 2;
 
-/// The directories of version control systems, which are visited only where a walk starts in them.
+/// The directories of version control systems, which are visited only if a walk starts in one.
 const VCS_DIRS: [&str; 6] = [".git", ".hg", ".svn", ".bzr", ".jj", ".sl"];
 
 /// The ignore rules of one directory, on top of those of its parents.
@@ -42,7 +42,7 @@ pub(crate) struct DirRules {
 }
 
 impl DirRules {
-    /// The rules of a directory; `None` if it adds none. `has` says which entries it has, `read` reads one of them.
+    /// The rules of a directory; `None` if it adds none. `has` tells which entries it has, `read` reads one of them.
     pub(crate) fn new(
         parent: Option<&Arc<Self>>,
         directory: &Path,

@@ -1,10 +1,10 @@
 //! Contained file access: the `Files` part of the World on this machine, and Haft's own private files.
 //!
-//! One resolver for every operation: paths are resolved from open directory handles, so what was checked is what is used.
-//! On Linux the kernel resolves (openat2 with `RESOLVE_BENEATH`); elsewhere, and where a link is absolute, the module
-//! `resolve` does it component by component with `O_NOFOLLOW`, which needs nothing but POSIX.
+//! All operations share one resolver: paths are resolved from open directory handles, so what was checked is what is used. On
+//! Linux the kernel resolves (openat2 with `RESOLVE_BENEATH`); elsewhere, and where a link is absolute, the module `resolve`
+//! does it component by component with `O_NOFOLLOW`, which needs nothing but POSIX.
 //!
-//! What must never be here: processes, the network, decisions (haft-policy), the ledger's format.
+//! Never here: processes, the network, decisions (haft-policy), the ledger's format.
 #![expect(clippy::disallowed_methods, reason = "this crate implements file access for the World")]
 
 mod bare_repository;
@@ -65,13 +65,14 @@ pub use user_file::{
 
 const PROC: &str = "/proc";
 
-/// Where the commands of a session have a file at `path`, if they see another one there than Haft.
+/// Where the file is that a session's commands see at `path`, if that is not the one that Haft sees.
 pub type SessionPathFn = dyn Fn(&Path) -> Option<PathBuf> + Send + Sync;
 
 /// What makes programs outside the sandbox run the file at a path: a link or a git configuration.
 pub type LeadingHereFn = dyn Fn(&Path) -> Option<PathBuf> + Send + Sync;
 
-/// Looks at what is in effect before a restore. What it returns judges what the restore has brought into effect.
+/// Called before a restore, to note what is in effect. The function that it returns judges what the restore has brought into
+/// effect.
 pub type JudgeRestoreFn = dyn Fn() -> Box<dyn FnOnce() -> Result<(), ToolError>> + Send + Sync;
 
 /// The files inside a scope, on this machine.
@@ -86,8 +87,7 @@ pub struct LocalFiles {
     judge_restore: Option<Arc<JudgeRestoreFn>>,
     /// Device and inode of every protected file.
     protected_files: OnceLock<HashSet<FileId>>,
-    /// Whether a protected path or /proc lies in or around a root, so that paths in the roots need the same checks as
-    /// others.
+    /// Whether a protected path or /proc lies in or around a root: then paths in the roots need the same checks as others.
     protected_near_roots: bool,
 }
 
@@ -113,26 +113,25 @@ impl LocalFiles {
         }
     }
 
-    /// The same files, but those are not written to which a link or a configuration leads programs that would run them.
+    /// The same files, but without writes to those that a link or a configuration makes programs run.
     #[must_use]
     pub fn guarding_what_is_named(self, leading_here: Arc<LeadingHereFn>) -> Self {
         Self { leading_here: Some(leading_here), ..self }
     }
 
-    /// The same files, but a restore is undone if what it has brought into effect is judged to be wrong.
+    /// The same files, but a restore is undone if `judge_restore` refuses what it has brought into effect.
     #[must_use]
     pub fn judging_restores(self, judge_restore: Arc<JudgeRestoreFn>) -> Self {
         Self { judge_restore: Some(judge_restore), ..self }
     }
 
-    /// The same files, but outside the roots what the session's commands have at a path is read instead of what is there
-    /// for Haft.
+    /// The same files, but reads outside the roots return what the session's commands see at a path, not what Haft sees.
     #[must_use]
     pub fn as_seen_by_commands(self, session_path: Arc<SessionPathFn>) -> Self {
         Self { session_path: Some(session_path), ..self }
     }
 
-    /// One name in the roots for each of the files, except for the `excluded` paths, as far as they have any.
+    /// One name in the roots for each of the files that has any; `excluded` paths do not count.
     pub fn find(&self, files: HashSet<FileId>, excluded: &HashSet<&Path>) -> HashMap<FileId, PathBuf> {
         find_names(self.roots.iter().map(|root| &*root.path), files, excluded)
     }

@@ -14,7 +14,8 @@ use crate::open::file_kind;
 use crate::{LocalFiles, os, stat};
 
 impl LocalFiles {
-    /// The first `limit` entries of a directory by name, and how many it has. Only those are read one by one.
+    /// The first `limit` entries of a directory by name, and how many it has in all. Only the listed ones are looked at
+    /// individually.
     pub(crate) fn list_directory(
         &self,
         path: &Path,

@@ -8,7 +8,7 @@ use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
 const MIN_POLL_INTERVAL: Duration = Duration::from_micros(50);
-/// Short, because a waiter that polls seldom loses every time against others that poll often.
+/// Short, because a waiter that polls rarely would always lose against others that poll often.
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The kernel's offsets are signed.
@@ -21,13 +21,12 @@ pub(crate) enum LockError {
     Cancelled,
 }
 
-/// Locks the file until the handle is closed. A file system without locks is no error: every write is atomic anyhow.
+/// Locks the file until the handle is closed. A file system without locks is no error, because every write is atomic anyway.
 pub(crate) fn lock_exclusive(fd: &OwnedFd, timeout: Duration, cancel: &Cancel) -> Result<(), LockError> {
     wait_for(timeout, cancel, || rustix::fs::flock(fd, FlockOperation::NonBlockingLockExclusive))
 }
 
-/// Locks one byte of the file until the handle is closed: one of very many locks that need no file of their own. The byte
-/// need not exist.
+/// Locks one byte of the file, which need not exist, until the handle is closed. So one file serves for very many locks.
 pub(crate) fn lock_byte(fd: &OwnedFd, at: u64, timeout: Duration, cancel: &Cancel) -> Result<(), LockError> {
     wait_for(timeout, cancel, || try_lock_byte(fd, at))
 }
@@ -51,7 +50,7 @@ fn wait_for(
     Ok(())
 }
 
-/// Tries to lock a byte for this handle, not for the process: threads must exclude each other, too.
+/// Tries to lock a byte for this handle, not for the process, because threads must exclude each other, too.
 #[expect(unsafe_code, reason = "locks of a range have no safe wrapper")]
 fn try_lock_byte(fd: &OwnedFd, at: u64) -> Result<(), Errno> {
     // SAFETY: all-zero is a valid lock, and the kernel only reads it.

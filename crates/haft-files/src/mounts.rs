@@ -1,4 +1,4 @@
-//! Other paths of a directory: those of mounts that show the same part of a file system.
+//! Other paths of a directory, through mounts that show the same part of a file system.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
@@ -9,9 +9,10 @@ use crate::hard_links::id_of;
 /// A larger table is not read to its end.
 const MAX_TABLE_BYTES: u64 = 4 << 20;
 
-/// The other paths of the directory at `path`, which has no links: a bind mount, or a file system that is mounted twice.
+/// The other paths of the directory at `path`, which contains no links: through bind mounts, or file systems that are mounted
+/// twice.
 pub fn mounted_elsewhere(path: &Path) -> Vec<PathBuf> {
-    // There is no such table on other systems.
+    // Other systems have no such table.
     let table = std::fs::File::open("/proc/self/mountinfo")
         .and_then(|file| crate::read_bounded(file, MAX_TABLE_BYTES))
         .ok()
@@ -24,7 +25,7 @@ pub fn mounted_elsewhere(path: &Path) -> Vec<PathBuf> {
     others
 }
 
-/// A line of the table: the file system, the directory of it that is mounted, and where.
+/// A line of the table: the file system, which of its directories is mounted, and where.
 struct MountLine {
     device: Vec<u8>,
     root: PathBuf,
@@ -41,7 +42,7 @@ impl MountLine {
 
 fn other_paths(table: &[u8], path: &Path) -> Vec<PathBuf> {
     let mounts: Vec<_> = table.split(|byte| *byte == b'\n').filter_map(MountLine::parse).collect();
-    // Of several mounts at one place, the last one is on top.
+    // Of several mounts at one path, the last one is on top.
     let own = mounts.iter().rev().filter(|mount| path.starts_with(&mount.target));
     let Some(own) = own.max_by_key(|mount| mount.target.as_os_str().len()) else { return Vec::new() };
     let Ok(below) = path.strip_prefix(&own.target) else { return Vec::new() };
@@ -54,7 +55,7 @@ fn other_paths(table: &[u8], path: &Path) -> Vec<PathBuf> {
     others
 }
 
-/// A path as the table writes it: spaces and the like are octal numbers.
+/// Decodes a path from the table, in which spaces and the like are octal numbers.
 fn unescaped(field: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;

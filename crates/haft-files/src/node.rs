@@ -40,7 +40,7 @@ impl LocalFiles {
         self.observe_recorded_with(path, Unreadable::Leave)
     }
 
-    /// The same; what denies its owner to read it is made readable for that moment.
+    /// The same, but what its owner may not read is made readable for that moment.
     pub fn observe_unlocked(&self, path: &Path) -> Result<Node, ToolError> {
         self.observe_recorded_with(path, Unreadable::Open)
     }
@@ -108,16 +108,16 @@ pub struct Captured {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum CapturedContent {
-    /// It is no regular file.
+    /// It is not a regular file.
     None,
     /// The whole content.
     Bytes(Vec<u8>),
-    /// The file, at its beginning, because it is too large to hold in memory.
+    /// The open file, at its beginning, because it is too large to hold in memory.
     File(File),
 }
 
 impl CapturedContent {
-    /// The content, as the ledger takes it.
+    /// The content in the form that the ledger takes.
     pub fn as_file_content(&mut self) -> FileContent<'_> {
         match self {
             Self::None => FileContent::None,
@@ -131,7 +131,7 @@ impl Captured {
     pub(crate) const ABSENT: Self = Self { node: Node::Absent, stat: None, content: CapturedContent::None };
 }
 
-/// What to do with a file or directory that denies its owner to read it.
+/// What to do with a file or directory that its owner may not read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Unreadable {
     /// Make it readable for a moment.
@@ -140,8 +140,8 @@ enum Unreadable {
     Leave,
 }
 
-/// Captures the entry `name` of a directory. A link is not followed, and nothing but a regular file is opened. A file that
-/// denies its owner to read it is made readable for that moment.
+/// Captures the entry `name` of a directory. A link is not followed, and nothing but a regular file is opened. A file that its
+/// owner may not read is made readable for that moment.
 pub fn capture(dir: impl AsFd, name: &OsStr) -> std::io::Result<Captured> {
     capture_with(dir, name, Unreadable::Open)
 }
@@ -195,7 +195,7 @@ fn capture_hashing(
             Node::Link { target, owner: foreign_owner(&stat) }
         }
         FileType::Fifo if os::HAS_FIFOS => {
-            // By its path: a program that waits for a reader must not be woken.
+            // By its path, because opening it would wake a program that waits for a reader.
             let xattrs = xattrs_at(&os::entry_path(dir, name));
             Node::Fifo { mode: stat::permissions(&stat), owner: foreign_owner(&stat), xattrs }
         }
@@ -289,7 +289,7 @@ pub(crate) fn read_file(dir: &OwnedFd, name: &OsStr, path: &Path) -> Result<Opti
 struct OpenedEntry {
     file: File,
     stat: Stat,
-    /// The attributes of one that denies its owner to read it: they cannot be read afterwards.
+    /// The attributes, if its owner may not read it: they cannot be read afterwards.
     unlocked_xattrs: Option<Vec<(String, Vec<u8>)>>,
 }
 

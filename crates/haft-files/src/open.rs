@@ -25,8 +25,8 @@ pub(crate) const READ_FLAGS: OFlags =
 
 impl LocalFiles {
     pub(crate) fn open_regular(&self, path: &Path) -> Result<OpenFile, ToolError> {
-        // Opening a device can have an effect (a watchdog starts, a tape rewinds), so outside the roots the type is
-        // checked first.
+        // Opening a device can have an effect (start a watchdog, rewind a tape), so outside the roots the type is checked
+        // first.
         if self.root_of(path).is_none() {
             require_regular(path, &self.stat_of(path)?)?;
         }
@@ -82,8 +82,8 @@ impl LocalFiles {
         Ok((fd, stat))
     }
 
-    /// Resolves a path to an entry itself, a final link not followed; `None` if a file is in the place of a directory on
-    /// the way, so that nothing exists there.
+    /// Resolves a path to the entry itself, without following a final link; `None` if nothing can be there, because something
+    /// on the way is not a directory.
     pub(crate) fn resolve_entry(&self, path: &Path) -> Result<Option<ResolvedPath>, ToolError> {
         if self.scope.is_protected(path) {
             return Err(protected(path));
@@ -104,7 +104,7 @@ impl LocalFiles {
         Ok(Some(found))
     }
 
-    /// Resolves a path outside the roots that the scope grants by name. A link on the way would make it another path.
+    /// Resolves a path outside the roots that the scope grants by name. It is refused if a link on the way leads elsewhere.
     pub(crate) fn resolve_granted(&self, path: &Path) -> Result<ResolvedPath, ToolError> {
         if !self.scope.grants.iter().any(|grant| grant == path) {
             return Err(outside(path));
@@ -146,7 +146,7 @@ impl LocalFiles {
         Ok(())
     }
 
-    /// Refuses another hard link to a protected file.
+    /// Refuses a file that is a hard link to a protected one.
     pub(crate) fn check_hard_link(&self, asked: &Path, stat: &Stat) -> Result<(), ToolError> {
         let linked = stat::is_file(stat) && stat::link_count(stat) > 1;
         if linked && self.protected_files().contains(&file_id(stat)) { Err(protected(asked)) } else { Ok(()) }
@@ -177,7 +177,7 @@ impl LocalFiles {
     }
 }
 
-/// The path that the kernel reports for an open file, without the mark of a file that was removed meanwhile.
+/// The path that the kernel reports for an open file, without the mark that it appends if the file was removed meanwhile.
 fn without_removal_mark(path: PathBuf, stat: &Stat) -> PathBuf {
     match path.as_os_str().as_bytes().strip_suffix(b" (deleted)") {
         Some(name) if stat::link_count(stat) == 0 => OsStr::from_bytes(name).into(),
@@ -185,8 +185,8 @@ fn without_removal_mark(path: PathBuf, stat: &Stat) -> PathBuf {
     }
 }
 
-/// Opens `path` below `root`; absolute links may lead into any of `roots`. Also returns the path of what was opened, as the
-/// kernel reports it: neither a link nor a race can hide what it is.
+/// Opens `path` below `root`; absolute links may lead into any of `roots`. Also returns the path that the kernel reports for
+/// it, so that neither a link nor a race can hide what was opened.
 fn open_in(
     root: &Arc<Root>,
     roots: &[Arc<Root>],

@@ -1,4 +1,4 @@
-//! Opens directories whose modes keep Haft out, for the time of a search, a judgement or a comparison.
+//! Opens directories whose modes keep Haft out, for as long as a search, a judgement or a comparison takes.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use handle::{open_directory, set_mode};
 /// A handle, got without following a link.
 #[cfg(target_os = "linux")]
 use std::os::fd::OwnedFd as DirectoryHandle;
-/// The path: a directory that cannot be listed cannot be opened here.
+/// The path, because a directory that cannot be listed cannot be opened on this system.
 #[cfg(not(target_os = "linux"))]
 use std::path::PathBuf as DirectoryHandle;
 
-/// What listing a directory and reaching its entries takes.
+/// The access needed to list a directory and reach its entries.
 pub const LIST_ACCESS: Access = Access::READ_OK.union(Access::EXEC_OK);
 
 /// Directories that their owner could not list, search or change, and the modes that they get back.
@@ -22,8 +22,8 @@ pub const LIST_ACCESS: Access = Access::READ_OK.union(Access::EXEC_OK);
 pub struct OpenedDirectories(Vec<(DirectoryHandle, Mode)>);
 
 impl OpenedDirectories {
-    /// Opens the directories above these paths for `access`, as far as changes in them are recorded. A directory of another
-    /// user stays as it is.
+    /// Opens for `access` the directories above these paths in which changes are recorded. A directory of another user stays as
+    /// it is.
     pub fn above<'p>(
         paths: impl Iterator<Item = &'p Path>,
         access: Access,
@@ -72,7 +72,7 @@ fn is_allowed(directory: &Path, access: Access) -> bool {
 impl Drop for OpenedDirectories {
     fn drop(&mut self) {
         for (handle, mode) in self.0.drain(..).rev() {
-            // A directory that was removed meanwhile has no mode to set.
+            // Fails for a directory that was removed meanwhile, whose mode does not matter.
             let _ = set_mode(&handle, mode);
         }
     }

@@ -20,10 +20,10 @@ use crate::{hash, os, stat};
 const UPDATE_TIMEOUT: Duration = Duration::from_secs(10);
 const PRIVATE_DIR_MODE: u32 = 0o700;
 const OTHERS_MODE: u32 = 0o077;
-/// How much of a topic's hash is in the name of its lock file.
+/// How many characters of a topic's hash are in the name of its lock file.
 const LOCK_NAME_CHARS: usize = 16;
 
-/// A file in a directory of Haft's own.
+/// A file in one of Haft's own directories.
 #[derive(Debug, Clone)]
 pub struct PrivateFile {
     directory: PathBuf,
@@ -140,7 +140,7 @@ impl PrivateFile {
         }
     }
 
-    /// Only under the lock: the temporary name is always the same, so that a crash leaves at most one.
+    /// Call it only under the lock: the temporary name is always the same, so that a crash leaves at most one such file.
     fn replace(&self, bytes: &[u8]) -> io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = rustix::fs::openat(CWD, &self.directory, flags, Mode::empty())?;

@@ -9,7 +9,8 @@ use rustix::fs::OFlags;
 
 use crate::read_bounded;
 
-/// Opens a regular file for reading, links followed. Anything else is an error: a FIFO would block, a device may act.
+/// Opens a regular file for reading, links followed. Anything else is an error: a FIFO would block, and opening a device may
+/// have an effect.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     let flags = i32::try_from((OFlags::NONBLOCK | OFlags::NOCTTY).bits()).unwrap_or(0);
     let file = File::options().read(true).custom_flags(flags).open(path)?;

@@ -1,4 +1,4 @@
-//! Atomic replacement: every moment shows the old file or the new one, and no other writer's version is lost.
+//! Atomic replacement: at every moment there is either the old or the new file, and no other writer's version is lost.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -16,14 +16,14 @@ use crate::node::{file_node, xattrs};
 use crate::open::READ_FLAGS;
 use crate::stat::{is_directory, is_file, mode, modified, same_version, size};
 
-/// Mode of a new file while its content is private: no other user may read it before it has its final permissions.
+/// The mode of a new file until it has its final permissions: no other user may read it before.
 pub(crate) const PRIVATE_MODE: u32 = 0o600;
 /// Without setuid and setgid.
 const MODE_WITHOUT_SETID: u32 = 0o1777;
 const TEMP_PREFIX: &str = ".haft-";
 const TEMP_SUFFIX: &str = ".tmp";
 
-/// A random name that is recognised if a crash leaves it behind.
+/// A random name that Haft recognises if a crash leaves the file behind.
 pub fn temp_name() -> io::Result<OsString> {
     let mut random = [0_u8; 8];
     getrandom::fill(&mut random).map_err(io::Error::other)?;
@@ -82,7 +82,7 @@ pub(crate) fn set_metadata<'a>(file: impl AsFd, node: impl Into<NodeMetadata<'a>
     if (stat.st_uid, stat.st_gid) != (uid, gid) {
         let (uid, gid) = (Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));
         if rustix::fs::fchown(&file, uid, gid).is_err() {
-            // Only root can give a file away. The group may work; setuid must not apply to the wrong owner.
+            // Only root can give a file away. Setting the group may still work, and setuid must not apply to the wrong owner.
             let _ = rustix::fs::fchown(&file, None, gid);
             bits &= MODE_WITHOUT_SETID;
         }
@@ -137,7 +137,7 @@ pub(crate) enum Replaced {
     Yes,
     /// Another program changed the file first; nothing was changed.
     Conflict,
-    /// The same, and one of the other program's versions is kept under the temporary name because it has no other.
+    /// The same, and one of the other program's versions is kept under the temporary name, because it has no other name.
     ConflictKept,
 }
 
@@ -150,15 +150,15 @@ pub(crate) struct ReplaceTarget<'a> {
 }
 
 impl ReplaceTarget<'_> {
-    /// Moves the file under the temporary name, `new`, to the name where `expected` was seen (`None`: nothing).
+    /// Moves the file `new` from the temporary name to the name at which `expected` was seen (`None`: nothing).
     ///
-    /// The two names are exchanged in one step and only then the old file is checked: if it is not the expected one, they
-    /// are exchanged back. So a writer that does not take Haft's lock loses nothing either. Nothing is left under the
-    /// temporary name unless the result is `ConflictKept`.
+    /// The two names are exchanged in one step, and only then is the old file checked: if it is not the expected one, they are
+    /// exchanged back. So a writer that does not take Haft's lock loses nothing either. Nothing is left under the temporary
+    /// name unless the result is `ConflictKept`.
     pub(crate) fn install(&self, new: &Stat, expected: Option<&Stat>) -> Result<Replaced, Errno> {
         let result = match expected {
             None => self.move_to_free_name(new),
-            // Checked before the exchange too, so that others seldom see a version that is exchanged back.
+            // Also checked before the exchange, so that others rarely see a version that is then exchanged back.
             Some(expected) if !self.is(self.name, expected) => Ok(Replaced::Conflict),
             Some(expected) => self.exchange(new, expected),
         };
@@ -189,7 +189,7 @@ impl ReplaceTarget<'_> {
             return failure.map_or(Ok(Replaced::Conflict), Err);
         }
         if back.is_ok() {
-            // What came back is newer than what it was exchanged for.
+            // What came back is newer, so it gets its name again.
             let _ = exchange();
         }
         Ok(Replaced::ConflictKept)
@@ -254,7 +254,7 @@ pub(crate) fn rename_to_free_name(
     }
 }
 
-/// Whether the file system does not know the flag of a rename.
+/// Whether the file system does not support the flag of a rename.
 pub(crate) fn is_unsupported(error: Errno) -> bool {
     matches!(error, Errno::INVAL | Errno::NOSYS | Errno::NOTSUP)
 }

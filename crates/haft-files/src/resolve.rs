@@ -1,7 +1,7 @@
 //! From a path to an open parent directory and a name in it.
 //!
-//! The walk goes one component at a time from a root's handle and follows links by reading them, so that no rename,
-//! dangling link, `..` or absolute link leads out: there is nothing to check afterwards.
+//! The walk goes from a root's handle one component at a time and follows links by reading them. So no rename, dangling link,
+//! `..` or absolute link leads out, and nothing has to be checked afterwards.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -20,7 +20,7 @@ use crate::root::{Root, is_process_file};
 /// The kernel's own limit.
 pub(crate) const MAX_LINKS: u32 = 40;
 
-/// Longer paths are resolved in parts: less than the kernel's limit, and more than a name can have.
+/// Longer paths are resolved in parts. Less than the kernel's limit for a path, and more than that for a name.
 const MAX_PART_BYTES: usize = 3 << 10;
 
 /// What to do with a link at the end of a path.
@@ -49,7 +49,7 @@ impl ResolvedPath {
         path
     }
 
-    /// Opens the file itself. It is not followed if it has become a link.
+    /// Opens the file itself. If it has become a link, that is not followed.
     pub(crate) fn open(&self, flags: OFlags) -> Result<OwnedFd, Errno> {
         if !self.missing.is_empty() {
             return Err(Errno::NOENT);
@@ -294,7 +294,7 @@ mod tests {
             paths in vec(any_path(6), 40),
         ) {
             let temp = tempfile::TempDir::new().unwrap();
-            // Siblings of the root with the same names show a step too far.
+            // Siblings of the root with the same names reveal a step too far.
             for name in ["root", "a", "b"] {
                 std::fs::create_dir(temp.path().join(name)).unwrap();
             }

@@ -1,6 +1,6 @@
 //! Restoring paths to earlier states, recorded like any other change: all steps are made, or none.
 //!
-//! What a step removes or replaces is kept under another name until all steps are made, so that each of them can be undone.
+//! What a step removes or replaces is kept under another name until all steps are made, so that every step can be undone.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -18,11 +18,11 @@ use crate::restore_stage::StageSet;
 use crate::stat::{file_id, link_count};
 use crate::{LocalFiles, os};
 
-/// The largest batch of intents: paths, bytes in memory and open files.
+/// The limits of a batch of intents: paths, bytes in memory and open files.
 const MAX_BATCH_PATHS: usize = 500;
 const MAX_BATCH_BYTES: usize = 8 << 20;
 const MAX_BATCH_OPEN_FILES: usize = 64;
-/// More steps are synced by file system, not path by path.
+/// With more steps, the whole file system is synced instead of each path.
 const MAX_SINGLE_SYNCS: usize = 4;
 
 impl LocalFiles {
@@ -36,7 +36,7 @@ impl LocalFiles {
         if steps.is_empty() {
             return Ok(());
         }
-        // Directories are opened for writing first: without that, what is in them may not be readable.
+        // Directories get their modes first, because without write access what is in them may not be reachable.
         let is_mode = |step: &StagedStep| {
             matches!(&step.step, RestoreStep::Set { expect: Node::Dir { .. }, to: Node::Dir { .. }, .. })
         };
@@ -59,7 +59,7 @@ impl LocalFiles {
         let performed = performed.and_then(|()| stages.sync(by_filesystem));
         if let Err(mut error) = performed {
             let undone = self.roll_back(&steps[..made], content);
-            // The path of the step that failed may be another program's now.
+            // The path of the failed step may now belong to another program.
             let failed = steps[opened..].get(..made.saturating_sub(opened)).and_then(<[_]>::last);
             let check = |failed: &StagedStep| self.check_unchanged(&plan.changes, failed.step.path());
             match undone.and_then(|()| failed.map_or(Ok(()), check)) {
@@ -91,7 +91,7 @@ impl LocalFiles {
         Ok(())
     }
 
-    /// Gives each step the path at which it keeps what it brings or takes away.
+    /// Assigns to each step the path at which it keeps what it puts in place or removes.
     fn assign_slots(&self, plan: &RestorePlan, stages: &mut StageSet) -> Result<Vec<StagedStep>, ToolError> {
         let mut steps = Vec::with_capacity(plan.steps.len());
         let mut moved = HashMap::new();
@@ -123,8 +123,8 @@ impl LocalFiles {
     }
 }
 
-/// The steps, with those that change existing files in an order in which names can be linked: all names get their files
-/// before the content of a file is restored in place, which changes it under every name that it has then.
+/// The steps in an order in which names can be linked: every name gets its file before a file's content is restored in place,
+/// because that changes it under all names that it has then.
 fn links_in_order(steps: &[RestoreStep]) -> Vec<&RestoreStep> {
     let order = |step: &RestoreStep| match step {
         RestoreStep::Set { to: Node::Absent, .. } => 0,
@@ -155,16 +155,17 @@ struct RestoreRun<'a> {
     /// The versions of the existing entries, by the paths before the restore.
     seen: HashMap<PathBuf, Stat>,
     links: HeldFiles,
-    /// Files whose content was restored in place, and so under all their names.
+    /// Files whose content was restored in place, and thereby under all their names.
     rewritten: HashSet<FileId>,
-    /// Files with several names that were written again, because none of their names is left, with the path of one.
+    /// Files with several names that had to be written again because no name was left, each with one path.
     written: BTreeMap<FileId, PathBuf>,
     /// Whether each file and directory is synced.
     sync: bool,
 }
 
 impl RestoreRun<'_> {
-    /// Performs the steps, of which the first `opened` make directories writable; `made` counts those that may have been made.
+    /// Performs the steps. The first `opened` of them make directories writable; `made` counts the steps that may have been
+    /// made.
     fn perform(
         &mut self,
         plan: &RestorePlan,
@@ -191,7 +192,7 @@ impl RestoreRun<'_> {
 
     /// Compares everything that will change with what is expected, and stores its content.
     fn record_previous(&mut self, changes: &[Change]) -> Result<(), ToolError> {
-        // Where directories move, what is at a path now says nothing about it later.
+        // If directories move, what is at a path now says nothing about what is there later.
         let has_moves = changes.iter().any(|change| change.moved_to.is_some());
         let mut batch = IntentBatch::default();
         for change in changes {
@@ -219,7 +220,7 @@ impl RestoreRun<'_> {
         if let Some(stat) = &seen.stat {
             self.files.check_hard_link(path, stat)?;
         }
-        // The first steps have changed the modes of directories already.
+        // The first steps have already changed the modes of directories.
         let is_same = match (&seen.node, before) {
             (Node::Dir(now), Node::Dir(then)) => {
                 now.mode == then.mode || now.mode == then.mode | OWNER_ALL || seen.node.same_as(after)
@@ -246,7 +247,7 @@ impl RestoreRun<'_> {
         let entry = EntryRestore { found, path: step.path(), slot: own };
         match step {
             RestoreStep::MoveOut { .. } => {
-                // From now on paths are others.
+                // From now on, paths mean something else.
                 self.seen.clear();
                 entry.move_directory_out()?;
             }
@@ -278,7 +279,7 @@ impl RestoreRun<'_> {
         if let (Some(file), Node::File(node)) = (seen.as_ref().map(file_id), to)
             && to.linked() == Some(file)
         {
-            // The file that was there before the call; it has or had other names, which must show the same content.
+            // This is the file that was there before the call. It has or had other names, which must show the same content.
             if self.rewritten.insert(file) {
                 let mut content = if has_bytes { None } else { Some((self.content)(node)?) };
                 entry.rewrite(seen.as_ref(), node, content.as_mut().map(|content| &mut **content as _))?;
@@ -290,7 +291,7 @@ impl RestoreRun<'_> {
             && (has_bytes || *expect == Node::Absent)
             && !is_link
         {
-            // What was only moved or removed is as old as it was, so that nothing is built again.
+            // What was only moved or removed keeps its age, so that nothing is rebuilt.
             entry.set_modified(node)?;
         }
         match expect {
@@ -299,7 +300,7 @@ impl RestoreRun<'_> {
         }
     }
 
-    /// Creates `to` in the slot. Returns whether it is another name of a file that was there already.
+    /// Creates `to` in the slot. Returns whether that is another name of an existing file.
     fn prepare(
         &mut self,
         entry: &EntryRestore<'_>,
@@ -322,7 +323,7 @@ impl RestoreRun<'_> {
 }
 
 impl RestoreRun<'_> {
-    /// Reports files that had several names and have one now: a later call changed the others, or its undo made them other
+    /// Reports files that had several names and now have one: a later call changed the others, or its undo made them separate
     /// files.
     fn report_single_names(&self, stages: &StageSet) {
         for (file, path) in &self.written {

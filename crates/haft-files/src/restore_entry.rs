@@ -28,7 +28,7 @@ pub(crate) const DIR_FLAGS: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const FILE_FLAGS: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 
-/// A name in a directory of Haft's own.
+/// A name in one of Haft's own directories.
 #[derive(Clone, Copy)]
 pub(crate) struct Slot<'a> {
     pub(crate) dir: &'a OwnedFd,
@@ -67,7 +67,7 @@ impl EntryRestore<'_> {
             .map_err(|error| self.failed(error))
     }
 
-    /// Moves what is in the slot to the path, at which nothing must be.
+    /// Moves what is in the slot to the path, which must be free.
     pub(crate) fn move_in(&self) -> Result<(), ToolError> {
         let is_dir = self.slot_stat().is_ok_and(|stat| is_directory(&stat));
         let ResolvedPath { parent, name, .. } = self.found;
@@ -98,7 +98,7 @@ impl EntryRestore<'_> {
         let Slot { dir, name: slot } = self.slot;
         match rustix::fs::renameat_with(dir, slot, parent, name, RenameFlags::EXCHANGE) {
             Err(error) if is_unsupported(error) => {
-                // Three renames: a crash in between leaves a name that recovery finds.
+                // Three renames. A crash in between leaves a name that recovery finds.
                 let mut third = slot.to_owned();
                 third.push("-x");
                 rustix::fs::renameat(parent, name, dir, &third)?;
@@ -109,7 +109,7 @@ impl EntryRestore<'_> {
         }
     }
 
-    /// Whether the slot has what was expected at the path; a directory must be empty.
+    /// Checks that the slot has what was expected at the path; a directory must be empty.
     fn check_slot(&self, expected: Option<&Stat>) -> Result<(), ToolError> {
         let now = self.slot_stat().map_err(|error| self.failed(error))?;
         if !is_expected(&now, expected) {
@@ -138,7 +138,7 @@ impl EntryRestore<'_> {
             }
             Node::Fifo { mode: bits, owner, xattrs } => {
                 os::make_fifo(dir, name, mode(PRIVATE_MODE)).map_err(|error| self.failed(error))?;
-                // No other program has it open, so this neither waits nor wakes one.
+                // No other program has the pipe open, so this neither waits nor wakes one.
                 let fifo = rustix::fs::openat(dir, name, FILE_FLAGS | OFlags::RDWR, Mode::empty());
                 let fifo = fifo.map_err(|error| self.failed(error))?;
                 let metadata = NodeMetadata { mode: *bits, owner: *owner, xattrs };
@@ -199,8 +199,8 @@ impl EntryRestore<'_> {
         rustix::fs::linkat(other.dir, other.name, dir, name, AtFlags::empty()).is_ok()
     }
 
-    /// Writes the content into the file at the path, which its other names show too, or sets only its metadata without
-    /// one. What was there is in the ledger.
+    /// Writes the content into the file at the path, where its other names show it too; without content, sets only the
+    /// metadata. What was there before is in the ledger.
     pub(crate) fn rewrite(
         &self,
         seen: Option<&Stat>,
@@ -209,7 +209,7 @@ impl EntryRestore<'_> {
     ) -> Result<(), ToolError> {
         let has_content = content.is_some();
         if let Some(content) = content {
-            // Prepared first, so that the file is not touched if the stored content is damaged.
+            // Prepared in the slot first, so that the file is not touched if the stored content is damaged.
             self.write(node, content, false)?;
         }
         let failed = |error: std::io::Error| restore_failed(self.path, &error);
@@ -245,7 +245,7 @@ impl EntryRestore<'_> {
             return Ok(false);
         }
         if has_content {
-            // The slot may not be readable by its final mode.
+            // The slot's final mode may deny reading.
             rustix::fs::chmodat(self.slot.dir, self.slot.name, mode(PRIVATE_MODE), AtFlags::empty())?;
             let mut prepared = File::from(open(self.slot.dir, self.slot.name, OFlags::RDONLY)?);
             file.set_len(0)?;
@@ -283,7 +283,7 @@ pub(crate) fn set_directory(
     let failed = |error: Errno| restore_failed(path, &error.into());
     let open = |flags: OFlags| rustix::fs::openat(&found.parent, &found.name, flags, Mode::empty());
     let dir = match open(DIR_FLAGS) {
-        // Its owner may not list it; the mode can still be set through a handle.
+        // Its owner may not list it, but the mode can still be set through a handle.
         Err(Errno::ACCESS) => open(os::DIR_HANDLE_FLAGS | OFlags::NOFOLLOW),
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Err(changed_meanwhile(path)),
         other => other,

@@ -1,4 +1,4 @@
-//! The directories in which a restore keeps what it brings and takes away, and the way back from a restore that failed or
+//! The directories in which a restore keeps what it puts in place or removes, and the rollback of a restore that failed or
 //! whose process died.
 
 use std::collections::{HashMap, HashSet};
@@ -19,25 +19,25 @@ use crate::restore_entry::{DIR_FLAGS, EntryRestore, Slot, set_directory};
 use crate::stat::file_id;
 use crate::{LocalFiles, os};
 
-/// One directory of Haft's own.
+/// One such directory.
 struct Stage {
     path: PathBuf,
-    /// A path that the restore changes, next to which or above which the stage is.
+    /// A path that the restore changes. The stage is beside it or beside a directory above it.
     below: PathBuf,
     dir: Option<OwnedFd>,
 }
 
-/// The directories of a restore: one per file system, because entries are renamed into them.
+/// The stages of a restore: one per file system, because entries are renamed into them.
 #[derive(Default)]
 pub(crate) struct StageSet {
     stages: Vec<Stage>,
-    /// The directory for the stage of the entries of a directory.
+    /// For each directory with changed entries, the directory in which the stage is.
     places: HashMap<PathBuf, PathBuf>,
     by_place: HashMap<PathBuf, usize>,
 }
 
 impl StageSet {
-    /// The path at which the step with this number keeps what is at `path`; `removed` directories cannot have a stage.
+    /// The path at which the step with this number keeps what is at `path`. Directories in `removed` cannot hold a stage.
     pub(crate) fn slot(
         &mut self,
         files: &LocalFiles,
@@ -82,7 +82,7 @@ impl StageSet {
         dir.zip(slot.file_name()).map(|(dir, name)| Slot { dir, name })
     }
 
-    /// Makes everything durable, where that was not done file by file.
+    /// Makes everything durable that was not synced file by file.
     pub(crate) fn sync(&self, by_filesystem: bool) -> Result<(), ToolError> {
         for dir in self.stages.iter().filter_map(|stage| stage.dir.as_ref()).filter(|_| by_filesystem) {
             os::sync_filesystem(dir).map_err(|error| ToolError::io("sync", &error.into()))?;
@@ -98,8 +98,8 @@ impl StageSet {
     }
 }
 
-/// The directory for the stage of entries of `parent`: the topmost one of the root on the same file system, because that is
-/// not moved. Where only single paths may be written, it is the nearest one that stays.
+/// The directory for the stage of `parent`'s entries: the topmost one in the root on the same file system, because that is not
+/// moved. Where only single paths may be written, the nearest one that stays.
 fn stage_place(files: &LocalFiles, parent: &Path, removed: &HashSet<&Path>) -> PathBuf {
     let device =
         |path: &Path| path.symlink_metadata().ok().filter(std::fs::Metadata::is_dir).map(|meta| meta.dev());
@@ -129,7 +129,7 @@ pub fn remove_stages(steps: &[StagedStep]) {
 
 fn remove_stage(path: &Path) {
     if path.file_name().and_then(|name| name.to_str()).is_some_and(is_temp_name) {
-        // The next recovery does not find it any more if this fails; its name says that it can be removed.
+        // If this fails, the next recovery no longer finds it, but its name says that it can be removed.
         let _ = std::fs::remove_dir_all(path);
     }
 }
@@ -160,7 +160,7 @@ impl LocalFiles {
     }
 
     /// Resolves the path of a stage. Outside the roots and where writes are blocked, only paths that the restore changes may be
-    /// resolved: the one in the same directory at or above `below`.
+    /// resolved, so it resolves the one at or above `below` in the stage's directory.
     fn find_stage(&self, stage: &Path, below: &Path) -> Result<ResolvedPath, ToolError> {
         if self.root_of(stage).is_some() && !self.scope.is_write_blocked(stage) {
             return self.find_recorded(stage);
@@ -170,11 +170,11 @@ impl LocalFiles {
         Ok(ResolvedPath { name: stage.file_name().unwrap_or_default().to_owned(), ..found })
     }
 
-    /// Undoes the steps in reverse order. The last one may not have been made, or not completely.
+    /// Undoes the steps in reverse order. The last one may not have been made, or only in part.
     pub fn roll_back(&self, steps: &[StagedStep], content: &OpenContent<'_>) -> Result<(), ToolError> {
         let mut result = Ok(());
         for staged in steps.iter().rev() {
-            // The others are undone all the same: as much as possible is to be as before.
+            // The others are undone all the same, so that as much as possible is as before.
             result = result.and(self.undo_step(staged, content));
         }
         result
@@ -183,13 +183,13 @@ impl LocalFiles {
     fn undo_step(&self, staged: &StagedStep, content: &OpenContent<'_>) -> Result<(), ToolError> {
         let StagedStep { step, slot } = staged;
         let found = match self.find_recorded(step.path()) {
-            // If its directory is not there, an earlier step was not made.
+            // If its directory is missing, an earlier step was not made.
             Err(error) if error.kind == ErrorKind::Conflict => return Ok(()),
             found => found?,
         };
         let (Some(stage), Some(name)) = (slot.parent(), slot.file_name()) else { return Ok(()) };
         if let RestoreStep::Set { expect: Node::Dir(old), to: Node::Dir(new), .. } = step {
-            // If the modes do not match, it was not made.
+            // If the modes do not match, the step was not made.
             let _ = set_directory(&found, step.path(), new, old);
             return Ok(());
         }
@@ -227,14 +227,14 @@ impl LocalFiles {
                 let is = |stat: Result<Stat, Errno>, node: &Node| {
                     node.linked().is_some() && stat.ok().map(|stat| file_id(&stat)) == node.linked()
                 };
-                // A file with several names is known by its number: its content is restored after its names.
+                // A file with several names is identified by its number, because its content is restored after its names.
                 let is_new = is(entry.stat(), to) || (now.same_as(to) && !is(entry.stat(), expect));
                 let has_old = is(entry.slot_stat(), expect) || observe(&dir, name).same_as(expect);
                 let stays = to.linked().is_some() && to.linked() == expect.linked();
                 if is_new && has_old && !stays {
                     return entry.swap().map_err(|error| entry.failed(error));
                 }
-                // A file that is rewritten in place is damaged while that goes on.
+                // A file is incomplete while it is rewritten in place.
                 if let (Node::File(node), Some(_)) = (expect, to.linked())
                     && !now.same_as(expect)
                 {

@@ -40,8 +40,8 @@ impl Root {
     }
 }
 
-/// Whether this is one of the files by which Linux shows a process (its environment, memory, open files): they lie in a
-/// directory of procfs that is named by a process id.
+/// Whether this is a file in which Linux shows a process (its environment, memory, open files): one in a directory of procfs
+/// named after a process id.
 pub(crate) fn is_process_file(fd: impl AsFd, path: &Path) -> bool {
     path.components().skip(1).any(|part| is_number(part.as_os_str())) && os::is_on_procfs(fd)
 }

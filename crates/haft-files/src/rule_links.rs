@@ -1,4 +1,4 @@
-//! What rules about paths mean where links lead elsewhere: a rule that names a link holds for what the link leads to, too.
+//! Applies rules about paths to the targets of links: a rule that names a link also holds for what the link leads to.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -11,8 +11,8 @@ use haft_tool::Scope;
 /// The kernel follows no more.
 const MAX_LINKS: usize = 40;
 
-/// The scope with the paths to which links on the way to those of rules lead. The links themselves are not written, because the
-/// next call would not find the way any more.
+/// The scope, extended by the paths to which the paths of rules lead through links. The links themselves may not be written, or
+/// the next call would no longer find the way.
 pub fn follow_rule_links(scope: Arc<Scope>) -> Arc<Scope> {
     let mut links = Vec::new();
     let mut followed = |globs: &[String]| {
@@ -40,14 +40,14 @@ pub fn follow_rule_links(scope: Arc<Scope>) -> Arc<Scope> {
     scope
 }
 
-/// A path with all links followed, and these links.
+/// A path with all links followed, and the links that were followed.
 struct FollowedPath {
     path: PathBuf,
     links: Vec<PathBuf>,
 }
 
 impl FollowedPath {
-    /// Parts that do not exist stay as they are.
+    /// Follows the links; parts that do not exist stay as they are.
     fn of(path: &Path) -> Self {
         let mut real = Self { path: PathBuf::from("/"), links: Vec::new() };
         let mut todo: VecDeque<OsString> = names(path).collect();

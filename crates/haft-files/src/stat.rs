@@ -64,9 +64,9 @@ pub(crate) fn is_directory(stat: &Stat) -> bool {
     file_type(stat) == FileType::Directory
 }
 
-/// Whether both describe the same file with the same content. A directory is the same whatever its entries are.
+/// Whether both describe the same file with the same content. Entries of a directory do not matter.
 pub(crate) fn same_version(a: &Stat, b: &Stat) -> bool {
     let same_content = size(a) == size(b) && modified_ns(a) == modified_ns(b);
-    // Both are checked for the type because an inode number can be reused by a file of another type.
+    // The types of both are checked, because a file of another type can reuse an inode number.
     file_id(a) == file_id(b) && (same_content || is_directory(a) && is_directory(b))
 }

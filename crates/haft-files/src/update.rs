@@ -25,7 +25,7 @@ use crate::{LocalFiles, os, stat};
 
 /// How often an edit is repeated on a file that another program keeps changing.
 const MAX_ATTEMPTS: u32 = 5;
-/// How long a call waits for another one that writes the same path.
+/// How long a call waits for another call that writes the same path.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 const NEW_FILE_MODE: u32 = 0o666;
 const NEW_DIR_MODE: u32 = 0o777;
@@ -34,7 +34,7 @@ impl LocalFiles {
     pub(crate) fn update_file(&self, path: &Path, edit: &mut EditFn<'_>) -> Result<Written, ToolError> {
         for _ in 0..MAX_ATTEMPTS {
             let target = self.resolve_for_write(path, FinalLink::Follow)?;
-            // An edit may return parts of what it replaces.
+            // The result of an edit may contain parts of what it replaces.
             if let Some(why) = read_refusal(&self.scope, &target.path()) {
                 return Err(denied(&why));
             }
@@ -83,8 +83,8 @@ impl LocalFiles {
         Ok(found)
     }
 
-    /// Refuses to write what is guarded although its name is not: what a link or a configuration leads to, and what lies in a
-    /// git directory that is not a `.git`, or would complete one.
+    /// Refuses to write files that are guarded whatever their names are: what a link or a configuration leads to, what is in a
+    /// git directory not called `.git`, and what would complete one.
     fn check_unnamed(&self, path: &Path) -> Result<(), ToolError> {
         if self.scope.unguarded.iter().any(|granted| lies_in(path, granted)) {
             return Ok(());
@@ -108,9 +108,8 @@ impl LocalFiles {
         )))
     }
 
-    /// Locks a path against other Haft calls until the handle is dropped; not at all if the record has no file for locks.
-    /// Other programs do not take this lock, and commands cannot, because the file is the ledger's: see
-    /// [`ReplaceTarget::install`].
+    /// Locks a path against other Haft calls until the handle is dropped, if the record has a file for locks. Other programs do
+    /// not take this lock, and commands cannot, because the file is the ledger's: see [`ReplaceTarget::install`].
     pub(crate) fn lock_entry(
         &self,
         dir: &OwnedFd,
@@ -197,7 +196,7 @@ impl LocalFiles {
             Replaced::Conflict => return Ok(None),
             Replaced::ConflictKept => return Err(changed_twice(&path, &directory.join(&temp))),
         }
-        // Recorded before the directory is synced: the change has been made even if the sync fails.
+        // Recorded before the directory is synced, because the change has been made even if the sync fails.
         self.record.changed(Change::new(&path, before.clone(), Node::File(after.clone())));
         sync_directory(&parent, &directory)?;
         let other_names = current.map_or(0, |current| self.report_not_reversible(&path, &current, &after));
@@ -265,7 +264,7 @@ impl LocalFiles {
     }
 }
 
-/// A number for an entry of a directory, by which Haft processes lock it.
+/// The number by which Haft processes lock an entry of a directory.
 fn entry_key(directory: &Stat, name: &OsStr) -> u64 {
     let (device, inode) = stat::file_id(directory);
     let hash = blake3::hash(&[&device.to_ne_bytes(), &inode.to_ne_bytes(), name.as_bytes()].concat());
@@ -300,7 +299,7 @@ fn new_directory<'a>(path: PathBuf) -> Intent<'a> {
     Intent { change: Change::new(path, Node::Absent, after), previous: FileContent::None, temp: None }
 }
 
-/// A rename needs no permission on the file itself; a file that its owner made read-only stays as it is all the same.
+/// Refuses a file that its owner made read-only: a rename would not need any permission on the file itself.
 fn refuse_read_only(target: &ResolvedPath, path: &Path) -> Result<(), ToolError> {
     match rustix::fs::accessat(&target.parent, &target.name, Access::WRITE_OK, AtFlags::EACCESS) {
         Err(Errno::ACCESS | Errno::PERM | Errno::ROFS) => {

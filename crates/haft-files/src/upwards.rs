@@ -1,4 +1,4 @@
-//! Entries of a directory or of one above it, such as `.git` and `haft.toml`.
+//! Finds entries such as `.git` and `haft.toml` in a directory or above it.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 pub struct FoundAbove {
     /// The directory that has it.
     pub directory: PathBuf,
-    /// Whether it belongs to the user or to the owner of the directory where the search started. In `/tmp` anyone can create
-    /// an entry.
+    /// Whether it belongs to the user or to the owner of the directory where the search started. In `/tmp`, for example, anyone
+    /// can create an entry.
     pub is_own: bool,
 }
 

@@ -58,8 +58,8 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> Result<(), ToolError> {
     written.map_err(|error| ToolError::io(path.display(), &error))
 }
 
-/// Opens a log that only its user may read, to be appended to. One that has more than `max_bytes` is kept under another name, in
-/// place of an earlier one.
+/// Opens a log for appending, which only its user may read. If it has more than `max_bytes`, it is first renamed, in place of
+/// an earlier one.
 pub fn append_private(path: &Path, max_bytes: u64) -> Result<File, ToolError> {
     let failed = |error: &io::Error| ToolError::io(path.display(), error);
     if std::fs::symlink_metadata(path).is_ok_and(|meta| meta.len() > max_bytes) {
@@ -86,7 +86,7 @@ pub fn overwrite_private(path: &Path, bytes: &[u8]) -> Result<(), ToolError> {
         _ => {}
     }
     let mut options = File::options();
-    // What has come there since is not followed and not waited for.
+    // What another program has put there since is neither followed nor waited for.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     options
         .write(true)
@@ -128,9 +128,9 @@ pub fn real_named(path: &Path) -> Result<PathBuf, ToolError> {
     Err(ToolError::invalid_path(format!("{}: too many links", path.display())))
 }
 
-/// Where these paths lead, as far as they exist and a link makes that another path.
+/// Where those of these paths lead that exist and that a link leads elsewhere.
 ///
-/// Most paths of such a list do not exist and many lie in the same directory, so each directory is resolved once.
+/// Most paths of such a list do not exist, and many share a directory, so each directory is resolved once.
 pub fn link_targets(paths: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
     let mut directories: HashMap<PathBuf, Option<PathBuf>> = HashMap::new();
     let mut targets = Vec::new();

@@ -1,4 +1,4 @@
-//! Visiting files in parallel, from open directory to open directory, never through links.
+//! Visits files in parallel, from open directory to open directory, never through links.
 //!
 //! Every entry is opened by its name in its open parent directory, so that the walk cannot be led out of its root and the
 //! kernel never resolves a long path twice.
@@ -29,7 +29,7 @@ use crate::{LocalFiles, os, read_bounded};
 
 /// More threads do not make a walk faster.
 const MAX_THREADS: usize = 12;
-/// Cached, because the query costs more than a small walk.
+/// Cached, because finding it out costs more than a small walk.
 static THREADS: LazyLock<usize> =
     LazyLock::new(|| std::thread::available_parallelism().map_or(2, std::num::NonZero::get).min(MAX_THREADS));
 const DIR_FLAGS: OFlags =
@@ -93,7 +93,7 @@ enum TaskDirectory {
     In(Arc<OwnedFd>, OsString),
 }
 
-/// The directories to be visited. The last one found is visited first, which keeps the number of open ones small.
+/// The directories to be visited. The last one found is visited first, which keeps few directories open.
 struct WalkQueue {
     state: Mutex<WalkQueueState>,
     changed: Condvar,
@@ -146,7 +146,7 @@ struct WalkExclusions<'s> {
     scope: &'s Scope,
     /// Whether a protected path lies below the root.
     protected_below: bool,
-    /// The protected files and directories: a walk that started at a link reaches them under another path.
+    /// The protected files and directories, because a walk that starts at a link reaches them under another path.
     protected_ids: Vec<FileId>,
     /// Whether the walk can reach the directories of processes in /proc.
     reaches_procfs: bool,
@@ -154,7 +154,7 @@ struct WalkExclusions<'s> {
     secrets: Secrets<'s>,
     /// Paths that a rule denies.
     unreadable: PathGlobs,
-    /// The directory of the walk as it is called here, and its path without links if that is another one.
+    /// The root of the walk as the caller names it, and its path without links if that differs.
     root: &'s Path,
     real_root: Option<PathBuf>,
 }

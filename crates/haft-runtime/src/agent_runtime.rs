@@ -12,7 +12,7 @@ use crate::history::History;
 use crate::runtime::{RuntimeInner, SessionTrace};
 use crate::world::SessionEnv;
 
-/// What is a subagent's own.
+/// What distinguishes a subagent from its parent.
 pub struct AgentSession {
     /// Its name, for questions to the user.
     pub name: String,
@@ -31,19 +31,18 @@ pub struct AgentSession {
 /// The agent that makes the calls of a runtime.
 pub(crate) struct AgentOwner {
     pub(crate) name: String,
-    /// Keeps the commands alive that both share.
+    /// Keeps alive the commands that both share.
     _parent: Runtime,
 }
 
 impl Runtime {
-    /// How much runs without a question now.
+    /// The current mode: how much runs without a question.
     pub fn mode(&self) -> Mode {
         let policy = &self.inner.policy;
         self.inner.env.grants.applied(policy).map_or(policy.mode, |policy| policy.mode)
     }
 
-    /// Changes how much runs without a question, for the calls that begin from now on. Only the user may. Fails if the settings forbid the
-    /// mode.
+    /// Changes the mode for calls that begin from now on. Only the user may do this. Fails if the settings forbid the mode.
     pub fn set_mode(&self, mode: Mode) -> Result<(), ToolError> {
         if mode == Mode::BypassPermissions && self.inner.env.grants.forbids_bypass {
             return Err(ToolError::denied("the settings forbid the mode bypassPermissions"));
@@ -52,7 +51,7 @@ impl Runtime {
         Ok(())
     }
 
-    /// Adds a rule that allows calls, until this runtime ends. Only the user may.
+    /// Adds a rule that allows calls until this runtime ends. Only the user may do this.
     pub fn allow_rule(&self, rule: &str, origin: &str) -> Result<(), ToolError> {
         self.inner.env.grants.add_rule(rule, origin).map(drop)
     }

@@ -78,7 +78,7 @@ impl Builder {
         let ledger = Arc::new(ledger.with_content_reader(|path, limit| read_named(path, limit).ok()));
         let mut granted = None;
         if self.session != SessionChoice::New {
-            // An unknown session is an error before anything is done.
+            // Opened here, so that an unknown session is an error before anything is done.
             granted = ledger.ledger()?.note(ledger.session()?, grants::NOTE)?;
         }
         let grants =
@@ -87,7 +87,7 @@ impl Builder {
         let (rules, mut warnings) = self.rules(&planning.workspace)?;
         warnings.extend(self.unlisted_secrets());
         let registry = self.registry(&rules, &history)?;
-        // On macOS by comparing the workspace before and after.
+        // On macOS this works by comparing the workspace before and after.
         let commands_reversible = scope.sandbox == Sandbox::On;
         let runtime = Runtime {
             inner: Arc::new(RuntimeInner {
@@ -137,7 +137,7 @@ impl Builder {
         self.dialect.as_ref().map_or(Reads::Everywhere, |dialect| dialect.reads.clone())
     }
 
-    /// The scope of every call that needs no grant. Roots that the sandbox adds are opened too.
+    /// The scope of calls without further grants. Roots that the sandbox adds are opened, too.
     fn scope(
         &self,
         planning: &Planning,
@@ -175,7 +175,7 @@ impl Builder {
         }
         if let Some(configuration) = host.configuration() {
             let file = resolved(configuration.file())?;
-            // A root that the sandbox added may be everything; there the protection alone must do.
+            // Only for these roots: one that the sandbox adds may be `/`, where protecting the paths has to be enough.
             if !self.any_workspace {
                 refuse_inside(&roots[..own_roots], &file, "the settings", "HAFT_CONFIG to a file")?;
             }
@@ -209,7 +209,7 @@ impl Builder {
         for WrittenRule { behavior, text, origin, is_foreign } in &self.rules {
             let allows = *behavior == Behavior::Allow;
             let rule = match Rule::parse(*behavior, &text.text, origin, workspace, &tools) {
-                // Less is allowed than was meant, which is safe.
+                // Allowing less than was meant is safe.
                 Err(error) if allows && *is_foreign => {
                     warnings.push(error.message);
                     continue;
@@ -228,7 +228,7 @@ impl Builder {
         Ok((rules, warnings))
     }
 
-    /// Warnings about secrets that may be read, but are on no list.
+    /// Warnings about secrets that the user allows to be read but that are on no list.
     fn unlisted_secrets(&self) -> Vec<String> {
         let listed = default_secrets();
         let names = self.readable.iter().filter(|name| !listed.contains(name));
@@ -244,7 +244,7 @@ impl Builder {
             .collect()
     }
 
-    /// What rules may name: the tools of the runtime, and others that it knows of.
+    /// The tools that rules may name: those of the runtime, and others that it knows of.
     fn rule_tools(&self) -> RuleTools {
         let mut tools = RuleTools::default();
         for dialect in self.dialects() {
@@ -293,7 +293,7 @@ impl Builder {
     }
 }
 
-/// The path with the links of its existing part resolved, so that it is recognised under any name.
+/// The path with links resolved as far as it exists, so that it is recognised under any name.
 fn resolved(home: &Path) -> Result<PathBuf, ToolError> {
     if !home.is_absolute() {
         return Err(ToolError::invalid_path(format!(
@@ -301,7 +301,7 @@ fn resolved(home: &Path) -> Result<PathBuf, ToolError> {
             home.display()
         )));
     }
-    // A link stands for its target.
+    // A link is judged by its target.
     if let Ok(real) = real_named(home) {
         return Ok(real);
     }
@@ -318,7 +318,7 @@ fn resolved(home: &Path) -> Result<PathBuf, ToolError> {
     }
 }
 
-/// The user's home directory, as written, with links resolved, and where else it is mounted.
+/// The paths of the user's home directory: as written, with links resolved, and of other mounts.
 fn user_homes() -> Vec<PathBuf> {
     let written = std::env::home_dir().filter(|home| home.is_absolute());
     let real = written
@@ -329,8 +329,8 @@ fn user_homes() -> Vec<PathBuf> {
     written.into_iter().chain(real).chain(other).collect()
 }
 
-/// Where secrets are kept that the listed paths are only links to. A link to a directory above the home or the workspace
-/// does not make all of it secret.
+/// The targets of listed secrets that are links. A link to a directory above the home or the workspace does not make all of
+/// that secret.
 fn linked_secrets(scope: &Scope) -> Vec<String> {
     let is_too_much =
         |target: &PathBuf| scope.homes.iter().chain([&scope.workspace]).any(|path| lies_in(path, target));
@@ -358,7 +358,7 @@ fn host_entries(endpoints: &[String]) -> Result<Vec<String>, ToolError> {
         .collect())
 }
 
-/// The network with the hosts of presets in place of their names.
+/// The network, with the names of presets replaced by their hosts.
 pub(crate) fn with_presets(network: &Network, presets: &NetworkPresets) -> Network {
     match network {
         Network::Domains(words) => Network::Domains(presets.expand(words.iter().map(String::as_str))),

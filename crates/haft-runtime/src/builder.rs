@@ -12,7 +12,7 @@ use crate::commands::CommandOptions;
 use crate::hooks::Hooks;
 use crate::steps::ask::Asker;
 
-/// A rule that is to be read.
+/// A rule that has not been parsed yet.
 pub(crate) struct WrittenRule {
     pub(crate) behavior: Behavior,
     pub(crate) text: RuleText,
@@ -134,18 +134,18 @@ impl Builder {
         self
     }
 
-    /// A rule that lets calls run, for example `Bash` or `Edit(src/**)`; `origin` is cited in decisions.
+    /// Adds a rule that allows calls, for example `Bash` or `Edit(src/**)`. `origin` is cited in decisions.
     pub fn allow(self, rule: impl Into<RuleText>, origin: impl Into<String>) -> Self {
         self.rule(Behavior::Allow, rule, origin)
     }
 
-    /// A rule, whatever it says. Its examples must hold.
+    /// Adds a rule with any behavior. Its examples must hold.
     pub fn rule(self, behavior: Behavior, rule: impl Into<RuleText>, origin: impl Into<String>) -> Self {
         self.written_rule(behavior, rule.into(), origin.into(), false)
     }
 
-    /// A rule that was written for another program. One that names a tool which does not exist here, or allows something that
-    /// is not understood, is one of [`Runtime::warnings`](crate::Runtime::warnings).
+    /// Adds a rule that was written for another program. If it names a tool that does not exist here, or allows something that
+    /// is not understood, it becomes one of [`Runtime::warnings`](crate::Runtime::warnings).
     pub fn foreign_rule(
         self,
         behavior: Behavior,
@@ -160,8 +160,8 @@ impl Builder {
         self
     }
 
-    /// Tools that rules may name although they are not offered, with the effects that they may have. A rule that names no known
-    /// tool is an error if it denies or asks, and one of [`Runtime::warnings`](crate::Runtime::warnings) if it allows.
+    /// Adds tools that rules may name although they are not offered, with the effects that they may have. A rule that names no
+    /// known tool is an error if it denies or asks, and one of [`Runtime::warnings`](crate::Runtime::warnings) if it allows.
     pub fn known_tools(mut self, tools: impl IntoIterator<Item = (String, Vec<EffectKind>)>) -> Self {
         self.known_tools.extend(tools);
         self
@@ -196,8 +196,8 @@ impl Builder {
         self
     }
 
-    /// Calls change nothing but what is granted path by path, so that the workspace may be any directory, even one that holds
-    /// the ledger and the settings.
+    /// Lets calls change only what is granted path by path. Then the workspace may be any directory, even one that holds the
+    /// ledger and the settings.
     pub fn any_workspace(mut self) -> Self {
         self.any_workspace = true;
         self
@@ -258,7 +258,7 @@ impl Builder {
         self
     }
 
-    /// Accepts relative paths, below the workspace, also for tools of a dialect that wants absolute ones.
+    /// Accepts paths relative to the workspace, even for tools of a dialect that requires absolute ones.
     pub fn relative_paths(mut self) -> Self {
         self.relative_paths = true;
         self
@@ -276,19 +276,19 @@ impl Builder {
         self
     }
 
-    /// The span that calls belong to. Commands and servers are told of it.
+    /// The span that calls belong to, which commands and servers are told.
     pub fn trace_parent(mut self, parent: Option<TraceContext>) -> Self {
         self.trace_parent = parent;
         self
     }
 
-    /// Says that the spans of calls are exported: commands and servers are told the span of their call.
+    /// Declares that the spans of calls are exported, so that commands and servers are told the span of their call.
     pub fn exports_spans(mut self) -> Self {
         self.exports_spans = true;
         self
     }
 
-    /// Tells `listener` of every call that has ended and every event that was appended, unless the ledger was given open.
+    /// Tells `listener` about every ended call and every appended event, unless an open ledger was given.
     pub fn ledger_listener(mut self, listener: LedgerListener) -> Self {
         self.ledger_listener = Some(listener);
         self

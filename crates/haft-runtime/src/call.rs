@@ -1,4 +1,4 @@
-//! Making a call: it runs on a thread of its own and has exactly one result, also when it is cancelled and does not stop.
+//! Makes calls. Each runs on a thread of its own and has exactly one result, even if it is cancelled and does not stop.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,13 +14,13 @@ use crate::call_state::CallState;
 use crate::driver::CallDriver;
 use crate::steps::ask::Asker;
 
-/// How long a cancelled call may take to stop before it gets an interrupted receipt and can change nothing any more.
+/// How long a cancelled call may take to stop. After that it gets an interrupted receipt and can no longer change anything.
 const GRACE_PERIOD: Duration = Duration::from_secs(3);
 
 /// Receives the status of a call: pending, running with its progress, completed.
 pub type Watch = Arc<dyn Fn(&Execution) + Send + Sync>;
 
-/// How a call is made, apart from what it asks for.
+/// How a call is made, apart from its tool and arguments.
 #[derive(Clone, Default)]
 pub struct CallOptions {
     /// Cancels the call.
@@ -35,18 +35,18 @@ pub struct CallOptions {
     pub tool: Option<Arc<dyn AnyTool>>,
     /// How the arguments differ from what the model wrote, for the receipt.
     pub input_note: Option<String>,
-    /// The span that the caller asks from, instead of the runtime's.
+    /// The caller's span, instead of the runtime's.
     pub trace_parent: Option<TraceContext>,
 }
 
 /// Who wants a call to be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CallOrigin {
-    /// A caller, for a model as a rule.
+    /// A caller, usually on behalf of a model.
     Caller,
     /// The user in person, who is not asked about it again.
     User,
-    /// A hook that the user configured: rules do not speak of its command, and no hooks run for it.
+    /// A hook that the user configured. Rules do not apply to its command, and no hooks run for it.
     Hook,
 }
 
@@ -65,15 +65,15 @@ pub struct CallResult {
 }
 
 impl Runtime {
-    /// Calls a tool by name and waits for its one result: also when it is denied, fails, times out or is interrupted.
+    /// Calls a tool by name and waits for its one result, even if the call is denied, fails, times out or is interrupted.
     pub async fn call(&self, tool: &str, arguments: impl Into<Arguments>) -> CallResult {
         self.run(Call::new(self.next_call_id(), tool, arguments), CallOptions::default()).await
     }
 
     /// Makes a call under the caller's own id.
     ///
-    /// Calls run at the same time; only writes to the same path keep the order in which they were made. Dropping the future
-    /// cancels the call; its receipt is written all the same.
+    /// Calls run concurrently; only writes to the same path keep the order of the calls. Dropping the future cancels the call,
+    /// but its receipt is still written.
     pub async fn run(&self, call: Call, options: CallOptions) -> CallResult {
         let mut cancel = CancelOnDrop { cancel: options.cancel.clone(), armed: true };
         let result = self.start(call, options, CallOrigin::Caller).wait().await;

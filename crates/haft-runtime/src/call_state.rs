@@ -1,4 +1,4 @@
-//! What the driver of a call shares with the thread that ends the call if it does not stop.
+//! What a call's driver shares with the thread that ends the call if it does not stop.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +21,7 @@ pub(crate) struct CallState {
     watch: Option<Watch>,
     pub(crate) record: Arc<CallRecord>,
     pub(crate) turn: WriteTurn,
-    /// Set by whichever thread writes the receipt, so that there is one.
+    /// Set by the thread that writes the receipt, so that only one does.
     ended: AtomicBool,
 }
 
@@ -51,17 +51,17 @@ impl CallState {
         self.watch.as_ref()
     }
 
-    /// Whether the caller of this may write the receipt: true for the first one only.
+    /// Whether this thread may write the receipt: true only for the first one that asks.
     pub(crate) fn claim_end(&self) -> bool {
         !self.ended.swap(true, Ordering::SeqCst)
     }
 
-    /// Ends a cancelled call that does not stop: it gets its receipt, and what it still tries to change is refused.
+    /// Ends a cancelled call that does not stop: it gets its receipt, and further changes are refused.
     pub(crate) fn finish_as_interrupted(&self) -> Option<CallResult> {
         self.end_early(ReceiptState::Interrupted, CallRecord::abandoned())
     }
 
-    /// Ends the call in place of its driver; nothing if it has ended already.
+    /// Ends the call in place of its driver; `None` if it has ended already.
     pub(crate) fn end_early(&self, state: ReceiptState, error: ToolError) -> Option<CallResult> {
         if !self.claim_end() {
             return None;
@@ -93,7 +93,7 @@ impl CallState {
         CallResult { call_id: self.request.call_id.clone(), output, receipt, stop: None }
     }
 
-    /// The result of a call whose receipt could not be written. It is not given out as if it had been recorded.
+    /// The result of a call whose receipt could not be written: an error, because the call must not look recorded.
     pub(crate) fn unrecorded(&self, error: &ToolError) -> CallResult {
         let done = if self.record.has_begun() {
             "The end of the call could not be recorded, so its result is withheld. The call was performed; `haft log` shows what it \

@@ -25,7 +25,7 @@ use crate::world::{LocalWorld, ProgressSink, SessionEnv};
 
 /// How much of a task's output is kept on disk by default.
 const DEFAULT_TASK_BYTES: u64 = 64 << 20;
-/// How long to wait for servers to end; the reaper kills them long before.
+/// How long to wait for servers to end. The reaper kills them long before that.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The variables by which programs learn what span they belong to.
@@ -84,7 +84,7 @@ pub(crate) fn leading_to(path: &Path, roots: &[PathBuf]) -> Option<PathBuf> {
     haft_sandbox::leading_to(path, roots)
 }
 
-/// Restores what a dead command left that programs outside the sandbox would run, and returns what was refused.
+/// Reverts changes of a dead command that would make programs run outside the sandbox, and returns the refusals.
 pub(crate) fn restore_guarded_changes(
     command: &CommandChanges,
     changes: &[Change],
@@ -143,7 +143,7 @@ impl SessionCommands {
         self.tasks.end_all();
     }
 
-    /// Where commands have a file at `path`, if they see another one there than Haft.
+    /// Where the file is that commands see at `path`, if that is not the one that Haft sees.
     pub(crate) fn session_path(&self, path: &Path) -> Option<PathBuf> {
         self.sandbox.session_path(path)
     }
@@ -206,7 +206,7 @@ fn local_processes(world: &LocalWorld) -> LocalProcesses {
     local.sandboxed(Arc::clone(&commands.sandbox), Arc::clone(&world.scope), Arc::clone(&world.record))
 }
 
-/// The environment in which programs add their spans to the trace. Variables that the user gave commands stay.
+/// The environment with the variables of the trace, except for those that the user set for commands.
 fn traced(environment: &Environment, trace: &TraceContext) -> Environment {
     if environment.get(TRACEPARENT).is_some() {
         return environment.clone();
@@ -215,7 +215,7 @@ fn traced(environment: &Environment, trace: &TraceContext) -> Environment {
     if trace.state.is_empty() { environment } else { environment.with(TRACESTATE, &trace.state) }
 }
 
-/// Processes, refused unless the call declared that it would run one.
+/// Runs processes, if the call declared that it would run one.
 struct ScopedProcesses {
     runs: bool,
     local: LocalProcesses,

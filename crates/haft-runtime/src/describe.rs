@@ -1,4 +1,4 @@
-//! What people are shown about calls: one line for what a call is about and one for an effect.
+//! Describes calls to people: one line for the target of a call and one for an effect.
 
 use haft_policy::preset_of_host;
 use haft_tool::{Effect, Receipt};

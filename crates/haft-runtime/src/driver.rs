@@ -1,4 +1,4 @@
-//! The driver of one call: the eight steps, once, in order.
+//! The driver of one call: runs the eight steps once, in order.
 
 mod approval;
 mod hook_calls;
@@ -32,7 +32,7 @@ use crate::world::{LocalWorld, ProgressSink};
 
 use approval::Approved;
 
-/// How long servers that are not connected yet may take when one of their tools is called.
+/// How long connecting to a server may take when one of its tools is called.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// One call on its way. Blocks; see [`Runtime::run`](crate::Runtime::run) for the async form.
@@ -82,7 +82,7 @@ impl CallDriver {
         Arc::clone(&self.state)
     }
 
-    /// Drives the call to its result; nothing if another thread has ended it meanwhile.
+    /// Drives the call to its result; `None` if another thread has ended it meanwhile.
     pub(crate) fn run(mut self) -> Option<CallResult> {
         let result = catch_unwind(AssertUnwindSafe(|| self.steps()))
             .unwrap_or_else(|panic| self.state.end_early(ReceiptState::Failed, panic_error(panic.as_ref())));
@@ -107,7 +107,7 @@ impl CallDriver {
             Err(error) => return self.finish(Err(error), None, false),
         };
 
-        // The user's hooks may refuse the call or change its arguments, which are then checked and decided like its own.
+        // The user's hooks may refuse the call or change its arguments. Changed arguments are checked and judged like its own.
         match self.before_hooks(&decoded) {
             Ok(None) => {}
             Ok(Some(input)) => match DecodedCall::new(Arc::clone(&decoded.entry), input) {
@@ -127,7 +127,7 @@ impl CallDriver {
             }
         }
 
-        // plan, decide, ask; once more if the answer has other arguments
+        // plan, decide, ask; again if the answer changes the arguments
         let mut answered_by = None;
         let (planned, scope, decision) = loop {
             let (planned, approved) = match self.approve(&decoded, answered_by.as_deref()) {
@@ -148,7 +148,7 @@ impl CallDriver {
             }
         };
         self.state.record.update(|receipt| receipt.decision = Some(decision.clone()));
-        // No arguments and no reasons: both may contain secrets.
+        // Logs neither arguments nor reasons, because both may contain secrets.
         tracing::debug!(
             call = %self.call.id, tool = %self.call.tool, effects = planned.effects.len(), verdict = ?decision.verdict, "decided"
         );
@@ -164,7 +164,7 @@ impl CallDriver {
         self.finish(performed, Some(&decoded), decision.verdict == Verdict::Deny)
     }
 
-    /// Plans the call, decides and asks. Arguments that an answer gave are not asked about again.
+    /// Plans the call, decides and asks. If the arguments come from an answer, the user is not asked again.
     fn approve(
         &self,
         call: &DecodedCall,
@@ -213,7 +213,7 @@ impl CallDriver {
     fn connect_sources(&self) {
         let sources = self.inner.undiscovered_sources(&self.call.tool);
         if !sources.is_empty() {
-            // A tool of a server writes no paths, so no other call has to wait for this.
+            // A server's tool writes no paths, so no other call has to wait for this one.
             self.state.turn.set_writes(Vec::new());
         }
         for source in sources {
@@ -221,7 +221,7 @@ impl CallDriver {
         }
     }
 
-    /// Plans the call. An effect of a kind that the tool does not declare is a fault of the tool.
+    /// Plans the call. An effect of an undeclared kind is an error of the tool.
     fn plan(&self, tool: &Arc<dyn AnyTool>, arguments: Value) -> Result<Planned<Perform>, ToolError> {
         let planned = Arc::clone(tool).plan(arguments, &self.inner.env.planning)?;
         if let Some(effect) = planned.effects.iter().find(|effect| !tool.effects().contains(&effect.kind())) {
@@ -251,7 +251,7 @@ impl CallDriver {
         effects.iter().filter_map(path).collect()
     }
 
-    /// The policy for this call: the session's, with what the user allowed meanwhile.
+    /// The policy for this call: the session's, with what the user has allowed since.
     fn policy(&self, reads: Option<Reads>) -> Result<Cow<'_, Policy>, ToolError> {
         let policy = self.inner.env.grants.applied(&self.inner.policy)?;
         if self.is_of_hook() {
@@ -275,16 +275,16 @@ impl CallDriver {
         if effects.iter().any(|effect| may_change_files(effect.kind()))
             && let Err(error) = self.inner.history.recover_here()
         {
-            // The call itself is recorded all the same.
+            // This call is recorded all the same.
             tracing::warn!(%error, "calls of a process that died could not be recovered");
         }
-        // The World records a write with the previous state; every other effect is on record from here on.
+        // The World records a write with its previous state. A call with any other effect must be on record before it.
         let has_begun = effects.iter().any(|effect| needs_intent(effect.kind()));
         if has_begun {
             self.state.record.begin()?;
         }
         let mut world = self.world(haft_files::follow_rule_links(scope));
-        // Only such a call starts something that belongs below it.
+        // Only such a call starts something whose span belongs below its own.
         world.trace = if has_begun { self.trace() } else { None };
         world.command = effects.into_iter().find_map(|effect| match effect {
             Effect::Run { command } => Some(command),
@@ -293,7 +293,7 @@ impl CallDriver {
         catch_panic(|| perform(&world))
     }
 
-    /// Where the call belongs in a trace; nothing if its session cannot be opened.
+    /// The call's place in a trace; `None` if its session cannot be opened.
     fn trace(&self) -> Option<CallTrace> {
         let parent = self.state.trace_parent();
         let session = self.inner.ledger.session().ok()?;
@@ -318,7 +318,7 @@ impl CallDriver {
         LocalWorld::new(&inner.env, scope, record, host, cancel, progress_sink)
     }
 
-    /// The last three steps, which every call reaches.
+    /// The last three steps, which are the same for every call.
     fn finish(
         &mut self,
         performed: Result<Output, ToolError>,
@@ -347,7 +347,7 @@ impl CallDriver {
             return None;
         }
 
-        // bound, before record: the receipt holds what the caller sees
+        // bound comes before record, because the receipt holds what the caller sees
         let tool = call.map(|call| &call.entry.tool);
         let limits = tool.map(|tool| self.inner.registry.bound_of(tool.as_ref())).unwrap_or_default();
         let side_effect = tool.map_or(SideEffect::None, |tool| tool.side_effect());
@@ -376,7 +376,7 @@ impl CallDriver {
         Some(CallResult { stop: self.hooked.stop.take(), ..result })
     }
 
-    /// Cuts the output to its limits. A notice that the rest is in the ledger names the call, which gets its number here
+    /// Truncates the output to its limits. The notice that the ledger has the rest names the call, which gets its number here
     /// if it has none.
     fn bound(&self, output: Output, limits: Bound, rest_is_kept: bool) -> Result<Output, ToolError> {
         let call = if rest_is_kept { Some(self.state.record.begin()?) } else { None };
@@ -403,7 +403,7 @@ fn report_running(state: &CallState, tool: &str, progress: Option<Progress>) {
     });
 }
 
-/// Whether an effect of this kind may change what a call of a dead process left.
+/// Whether an effect of this kind may change files that a call of a dead process left.
 fn may_change_files(kind: EffectKind) -> bool {
     matches!(kind, EffectKind::Write | EffectKind::Run | EffectKind::Spawn | EffectKind::Undo)
 }

@@ -1,4 +1,4 @@
-//! What a call touches: the effects that its tool plans, with the paths that links lead to.
+//! The effects of a call: those that its tool plans, with the paths that links lead to.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::steps::decode::{self, CheckedArguments};
 use crate::steps::perform::catch_panic;
 
 impl RegisteredTool {
-    /// Arguments that fit the tool's schema. A tool of a server is checked by its server.
+    /// Checks that arguments fit the tool's schema. Those of a server's tool are checked by the server.
     pub(crate) fn check(&self, arguments: haft_tool::Value) -> Result<CheckedArguments, ToolError> {
         if self.tool.is_remote() {
             decode::unchecked(self.tool.name(), arguments)
@@ -24,8 +24,8 @@ impl RegisteredTool {
 }
 
 impl RuntimeInner {
-    /// The effects, and for each path that leads to another one the effect on that: both are judged. What leaves the roots is
-    /// refused by the World, in the words of the dialect.
+    /// The effects and, for each path that leads to another one, the effect on that: both are judged. The World refuses what
+    /// leaves the roots, in the dialect's words.
     pub(crate) fn with_resolved_paths(&self, effects: &[Effect]) -> Vec<Effect> {
         let mut all = effects.to_vec();
         // An undo does not follow links.

@@ -47,7 +47,7 @@ impl Runtime {
         Ok(CallExplanation { tool, effects, decision, sufficient_rule })
     }
 
-    /// Whether a rule may be meant to speak of a call. What cannot be read may always be.
+    /// Whether a rule may be meant to apply to a call: also if the call cannot be planned or the rule cannot be parsed.
     pub fn may_match_rule(&self, call: &Call, rule: &str) -> bool {
         let Ok(effects) = self.planned_effects(call) else { return true };
         let Ok(rule) = self.inner.env.grants.parse_condition(rule) else { return true };

@@ -38,7 +38,7 @@ pub(crate) struct SessionGrants {
 }
 
 impl SessionGrants {
-    /// The grants of a session whose note is `note`.
+    /// The grants of a session, read from its note.
     pub(crate) fn new(
         tools: RuleTools,
         workspace: PathBuf,
@@ -99,7 +99,7 @@ impl SessionGrants {
         })
     }
 
-    /// Changes the mode; in plan mode a plan is to be approved again.
+    /// Changes the mode. In plan mode, a plan must be approved again.
     pub(crate) fn set_mode(&self, mode: Mode) {
         self.change(|granted| {
             granted.mode = Some(mode);
@@ -113,7 +113,7 @@ impl SessionGrants {
         serde_json::to_value(&*granted).unwrap_or_default()
     }
 
-    /// A rule that is only compared with calls, and means too much rather than too little.
+    /// Parses a rule that is only compared with calls: rather too wide than too narrow.
     pub(crate) fn parse_condition(&self, rule: &str) -> Result<Rule, ToolError> {
         Rule::parse(Behavior::Ask, rule, "a condition", &self.workspace, &self.tools)
     }

@@ -1,5 +1,5 @@
-//! The recorded calls and the files as they are now: what undo and recovery are worked out from. Changes nothing but the
-//! receipts of calls whose process died.
+//! The recorded calls and the current files, from which undo and recovery are worked out. Changes only the receipts of calls
+//! whose process died.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -22,13 +22,13 @@ pub(crate) struct History {
     ledger: Arc<LedgerHandle>,
     scope: Arc<Scope>,
     roots: Arc<[Arc<Root>]>,
-    /// One recovery at a time: it may undo the steps of a restore.
+    /// Allows only one recovery at a time, because it may undo the steps of a restore.
     recovering: Mutex<()>,
 }
 
 impl History {
     pub(crate) fn new(ledger: Arc<LedgerHandle>, scope: &Scope, roots: Arc<[Arc<Root>]>) -> Self {
-        // A call may have been granted paths outside the roots, and the settings: their state is observed too.
+        // A call may have been granted paths outside the roots, or the settings, so their state must be readable, too.
         let mut scope = Scope { reads: Reads::Everywhere, ..scope.clone() };
         if let Some(config) = &scope.config {
             scope.protected.retain(|protected| protected != config);
@@ -95,7 +95,7 @@ impl History {
         Ok(UndoPreview { receipts, restore, conflicts, blocked, changed_by, left_out, merged })
     }
 
-    /// Marks the changes of paths that other calls changed, too, while a call ran.
+    /// Marks changes of paths that other calls also changed while the call ran.
     fn mark_contested(&self, receipts: &mut [Receipt]) -> Result<(), ToolError> {
         let ids: Vec<i64> = receipts.iter().map(|receipt| receipt.id).collect();
         for receipt in receipts {
@@ -107,7 +107,7 @@ impl History {
         Ok(())
     }
 
-    /// The later calls that left paths as they are now.
+    /// The later calls that left the conflicting paths as they are now.
     fn changed_by(
         &self,
         conflicts: &[UndoConflict],
@@ -134,7 +134,7 @@ impl History {
         self.recover_by(Ledger::recover)
     }
 
-    /// The same for the calls in this workspace. What a call changes after that is not taken for what they did.
+    /// The same for the calls in this workspace, so that what a call changes from now on is not attributed to them.
     pub(crate) fn recover_here(&self) -> Result<(), ToolError> {
         self.recover_by(|ledger, view| ledger.recover_workspace(self.workspace(), view)).map(drop)
     }
@@ -144,7 +144,7 @@ impl History {
         recover: impl FnOnce(&Ledger, &mut dyn WorkspaceView) -> Result<Vec<(Receipt, Vec<PathBuf>)>, ToolError>,
     ) -> Result<Vec<Receipt>, ToolError> {
         let _one_at_a_time = lock(&self.recovering);
-        // A restore that was interrupted is undone.
+        // Writable, because a restore that was interrupted is undone.
         let scope = Arc::new(Scope { writes: true, blocked: Vec::new(), ..(*self.scope).clone() });
         let roots = Arc::clone(&self.roots);
         let files = LocalFiles::new(scope, roots, Arc::new(ReadOnlyRecord), Cancel::new());

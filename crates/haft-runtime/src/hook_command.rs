@@ -1,4 +1,4 @@
-//! Running a hook's command: in the sandbox, with the scope of the session, recorded like a call.
+//! Runs a hook's command in the sandbox, with the session's scope, recorded like a call.
 
 use std::ffi::OsString;
 use std::sync::{Arc, Mutex};
@@ -23,7 +23,7 @@ pub struct HookCommand {
     pub configured: String,
     /// The program and its arguments.
     pub argv: Vec<OsString>,
-    /// What it reads.
+    /// What it reads from standard input.
     pub input: Vec<u8>,
     /// How long it may take.
     pub timeout: Duration,
@@ -34,7 +34,7 @@ pub struct HookCommand {
 pub struct HookCommandEnd {
     /// The exit; `None` if it was not started.
     pub exit: Option<Exit>,
-    /// The beginning of its standard output: one byte more than hooks may print, so that too much can be told.
+    /// The beginning of its standard output: one byte more than hooks may print, so that too much output is noticed.
     pub stdout: Vec<u8>,
     /// The beginning of its standard error.
     pub stderr: Vec<u8>,

@@ -8,7 +8,7 @@ use crate::Runtime;
 
 /// Runs hooks.
 pub trait Hooks: Send + Sync {
-    /// Whether there is a hook for an event, so that it has to be described.
+    /// Whether there is a hook for an event. If not, the event need not be described.
     fn has(&self, event: &HookEvent) -> bool;
 
     /// Runs the hooks for an event and returns what they decided together. Blocks, but returns soon after `cancel` fires.
@@ -35,14 +35,15 @@ pub(crate) struct HookedCall {
     allows: Option<String>,
     /// Why the user is asked.
     asks: Option<String>,
-    /// For the model, behind the result.
+    /// Text for the model, appended to the result.
     context: Vec<String>,
     /// Why the run is to end after the call.
     pub(crate) stop: Option<String>,
 }
 
 impl HookedCall {
-    /// Takes what the hooks decided. Returns the reason if the call must not run, else the arguments in place of its own.
+    /// Stores what the hooks decided. Returns the reason if the call must not run, else the arguments that replace its own, if
+    /// any.
     pub(crate) fn before(&mut self, outcome: HookOutcome) -> Result<Option<Value>, String> {
         let HookOutcome { decision, updated_input, additional_context, stop, .. } = outcome;
         self.context.extend(additional_context);
@@ -56,15 +57,14 @@ impl HookedCall {
             Some((HookBehavior::Deny, reason)) => return Err(reason),
             Some((HookBehavior::Ask, reason)) => self.asks = Some(reason),
             Some((HookBehavior::Allow, reason)) => self.allows = Some(reason),
-            // There is no host that decides later, so the rules do now.
+            // No host decides later, so the rules decide now.
             Some((HookBehavior::Defer, _)) | None => {}
         }
         Ok(updated_input.map(Value::Object))
     }
 
-    /// The decision with what the hooks said: their permission is worth as much as a rule that names the tool, so that it opens no
-    /// path, guard or secret; their question comes before what would be allowed. `decide_with_tool` decides with such
-    /// a rule.
+    /// The decision adjusted to what the hooks said. Their permission counts like a rule that names the tool, so it opens no
+    /// path, guard or secret; `decide_with_tool` decides with such a rule. Their question overrides a permission.
     pub(crate) fn adjusted(
         &self,
         decided: Decided,

@@ -8,7 +8,7 @@ use haft_tool::{Cancel, Host, HostAnswer, HostRequest, lock};
 
 use crate::world::SessionEnv;
 
-/// The questions of one command: a program must not be able to wear the user down. Further hosts are refused.
+/// The most questions of one command, so that a program cannot wear the user down. Further hosts are refused.
 const MAX_QUESTIONS_COUNT: usize = 20;
 
 /// The entries that the user allowed until the session ends.

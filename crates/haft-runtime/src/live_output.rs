@@ -12,15 +12,15 @@ use crate::world::ProgressSink;
 const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 /// The size of one report to the caller; of more output, only the newest is reported.
 const MAX_REPORT_BYTES: usize = 8 * 1024;
-/// The same for other processes.
+/// The size of one report to other processes.
 const MAX_PENDING_BYTES: usize = 64 * 1024;
 
-/// Opens what other processes read.
+/// Opens the output that other processes read.
 type OpenLiveOutput = Box<dyn FnOnce() -> Option<Box<dyn LiveOutput>> + Send>;
 
-/// Buffers a command's output and reports it on a thread of its own, so that the command never waits for a receiver: to the caller
-/// from the beginning, to other processes if the command takes longer than most do. The thread costs 25 µs; the shortest command
-/// takes a hundred times as long.
+/// Buffers a command's output and reports it on a thread of its own, so that the command never waits for a receiver. The caller
+/// gets it from the beginning, other processes only if the command takes longer than most. The thread costs 25 µs, a hundredth
+/// of the shortest command.
 pub(crate) struct OutputReporter {
     buffer: Arc<ReportBuffer>,
     reporter: Option<JoinHandle<()>>,
@@ -44,7 +44,7 @@ impl ReportBuffer {
         lock(&self.pending)
     }
 
-    /// Waits for output and takes it; nothing once the command has ended.
+    /// Waits for output and takes it; `None` once the command has ended.
     fn next(&self) -> Option<(u64, Vec<u8>)> {
         let empty = |pending: &mut PendingOutput| pending.bytes.is_empty() && !pending.ended;
         let pending = self.changed.wait_while(self.pending(), empty);
@@ -53,7 +53,7 @@ impl ReportBuffer {
         (!*ended || !bytes.is_empty()).then(|| (std::mem::take(skipped), std::mem::take(bytes)))
     }
 
-    /// Waits for the next report; whether the command still runs then.
+    /// Waits until the next report is due; returns whether the command still runs.
     fn pause(&self) -> bool {
         let running = |pending: &mut PendingOutput| !pending.ended;
         let paused = self.changed.wait_timeout_while(self.pending(), REPORT_INTERVAL, running);
@@ -62,7 +62,7 @@ impl ReportBuffer {
 }
 
 impl OutputReporter {
-    /// Starts to report to `caller`, if there is one that listens, and to other processes.
+    /// Starts to report to `caller`, if there is one, and to other processes.
     pub(crate) fn new(caller: Option<ProgressSink>, open_live: OpenLiveOutput) -> Self {
         let buffer = Arc::new(ReportBuffer { pending: Mutex::default(), changed: Condvar::new() });
         let source = Arc::clone(&buffer);
@@ -84,7 +84,7 @@ impl OutputReporter {
 fn report(source: &ReportBuffer, caller: Option<&ProgressSink>, open_live: OpenLiveOutput) {
     let mut open_live = Some(open_live);
     let mut live: Option<Box<dyn LiveOutput>> = None;
-    // What was reported to the caller before there was a live output, which begins with it.
+    // What the caller got before the live output was opened: the live output begins with it.
     let mut early = (0, Vec::new());
     let mut cut_character = Vec::new();
     while let Some((skipped, bytes)) = source.next() {
@@ -97,7 +97,7 @@ fn report(source: &ReportBuffer, caller: Option<&ProgressSink>, open_live: OpenL
         }
         match &mut live {
             None => early = (early.0 + skipped, bytes),
-            // What cannot be written is seen when the command has ended.
+            // If this fails, the output is seen when the command has ended.
             Some(live) => _ = live.push(skipped, &bytes),
         }
         let is_running = source.pause();

@@ -1,4 +1,4 @@
-//! Stands in for `commands.rs` in builds without the feature `sandbox`: commands and tasks are errors.
+//! Replaces `commands.rs` in builds without the feature `sandbox`: commands and tasks are errors.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

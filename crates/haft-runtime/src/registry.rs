@@ -14,7 +14,7 @@ use haft_tool::{
 /// A tool and its definition, which is made on first use.
 pub(crate) struct RegisteredTool {
     pub(crate) tool: Arc<dyn AnyTool>,
-    /// Where it may read, if its dialect is another than the runtime's.
+    /// Where it may read, if its dialect is not the runtime's.
     pub(crate) reads: Option<Reads>,
     definition: OnceLock<Definition>,
 }
@@ -25,7 +25,7 @@ pub trait ToolSource: Send + Sync {
     fn attach(&self, runtime: WeakRuntime);
     /// The tools that are known now.
     fn tools(&self) -> Vec<Arc<dyn AnyTool>>;
-    /// The tool of that name, if it is one of these.
+    /// The tool of that name, if it is known now.
     fn find(&self, name: &str) -> Option<Arc<dyn AnyTool>>;
     /// Whether a server that is not connected yet may have a tool of that name.
     fn may_have(&self, name: &str) -> bool;

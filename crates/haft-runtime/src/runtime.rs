@@ -35,12 +35,12 @@ pub(crate) struct RuntimeInner {
     pub(crate) history: Arc<History>,
     pub(crate) calls: AtomicU64,
     pub(crate) warnings: Vec<String>,
-    /// Whose calls these are, if they are those of a subagent.
+    /// The subagent that makes the calls, if it is one.
     pub(crate) agent: Option<AgentOwner>,
     pub(crate) trace: SessionTrace,
 }
 
-/// Where the calls of a session belong in a trace.
+/// The place of a session's calls in a trace.
 #[derive(Debug, Default)]
 pub(crate) struct SessionTrace {
     /// The span that they belong to now.
@@ -211,7 +211,7 @@ impl Runtime {
         &self.inner.env.planning.workspace
     }
 
-    /// Whether commands run in the sandbox and without network, so that undo restores whatever they do.
+    /// Whether commands run in the sandbox and without network, so that undo can restore everything they do.
     pub fn confines_commands(&self) -> bool {
         let scope = &self.inner.policy.scope;
         scope.sandbox == Sandbox::On && scope.network == Network::None
@@ -242,13 +242,13 @@ impl Runtime {
         self.inner.ledger.session().map(str::to_owned)
     }
 
-    /// Writes logins back that commands have renewed in their copies of the user's.
+    /// Writes back logins that commands have renewed in their copies.
     #[cfg(feature = "sandbox")]
     pub fn keep_logins(&self) -> Vec<std::path::PathBuf> {
         self.inner.env.commands.sandbox.keep_logins()
     }
 
-    /// Removes what commands left in the session's own directories, also those of commands that still run.
+    /// Removes what commands left in the session's own directories, even if some still run.
     pub fn clear_session_directories(&self) {
         self.inner.env.commands.clear_directories();
     }

@@ -26,7 +26,7 @@ pub struct ServerLaunch {
     pub cwd: Option<PathBuf>,
     /// Variables in addition to those of every command.
     pub environment: Vec<(String, String)>,
-    /// Whether it may write the workspace; its temporary files it may write in any case.
+    /// Whether it may write to the workspace. It may always write temporary files.
     pub writes: bool,
     /// What it may reach over the network.
     pub network: Network,
@@ -74,7 +74,7 @@ impl Runtime {
                 Arc::clone(&record),
             );
             if launch.own_caches {
-                // What it has downloaded in one workspace is used in all others.
+                // What it downloads in one workspace can be used in all others.
                 processes = processes.with_caches(&launch.argv.join(" "));
             }
         } else {

@@ -1,4 +1,4 @@
-//! The difference of two texts as hunks of lines, for every screen that shows one.
+//! The difference of two texts as hunks of lines, for every place that shows one.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use similar::{ChangeTag, TextDiff};
 
 /// Unchanged lines around a change.
 const CONTEXT_LINES: usize = 3;
-/// A comparison that takes longer is finished coarsely.
+/// A comparison that takes longer gives a coarser result.
 const COMPARISON_TIME: Duration = Duration::from_millis(500);
 
 /// What one line of a difference is.
@@ -60,7 +60,7 @@ pub struct TextChanges {
 
 /// What changed between two texts; at most `max_lines` lines of it.
 pub fn text_changes(old: &str, new: &str, max_lines: usize) -> TextChanges {
-    // A lone carriage return ends no line: programs would not take it for one.
+    // A lone carriage return ends no line, because other programs do not take it for a line end.
     let lines = |text| str::split_inclusive(text, '\n').collect::<Vec<_>>();
     let (old_lines, new_lines) = (lines(old), lines(new));
     let diff = TextDiff::configure().timeout(COMPARISON_TIME).diff_slices(&old_lines, &new_lines);

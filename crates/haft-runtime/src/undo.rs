@@ -25,7 +25,7 @@ pub enum UndoTarget {
     Call(i64),
     /// Several calls.
     Calls(Vec<i64>),
-    /// The last ones in this workspace that changed anything and have not been undone, so many of them.
+    /// This many of the last ones in this workspace that changed anything and have not been undone.
     LastCalls(usize),
     /// The calls in this workspace after this one that have not been undone; with a session, only its own.
     AfterCall {
@@ -56,7 +56,7 @@ pub struct UndoPreview {
     pub blocked: Vec<(i64, String)>,
     /// For paths in conflict, the later call that left them as they are now.
     pub changed_by: BTreeMap<PathBuf, Receipt>,
-    /// How many changes of the calls are left as they are, because only some paths are undone.
+    /// How many of the calls' changes are left as they are, because only some paths are undone.
     pub left_out: usize,
     /// The new content of files that are merged with what changed since.
     pub merged: BTreeMap<PathBuf, String>,
@@ -100,13 +100,13 @@ impl Runtime {
         self.inner.history.preview(target, paths)
     }
 
-    /// The preview with those conflicts merged that can be: text in which the call and what came later changed different
-    /// lines. The others stay in it.
+    /// The preview with conflicts merged where that is possible: in text of which the call and later changes touched different
+    /// lines. Other conflicts remain.
     pub fn merge_conflicts(&self, preview: UndoPreview) -> Result<UndoPreview, ToolError> {
         Ok(preview.merged(&self.ledger()?))
     }
 
-    /// Performs the undo that the preview showed; with `force` also where something else has changed since.
+    /// Performs the undo that the preview showed; with `force`, even where something has changed since.
     pub async fn undo(
         &self,
         preview: &UndoPreview,

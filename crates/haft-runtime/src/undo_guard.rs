@@ -1,5 +1,5 @@
-//! Finds what an undo would bring into effect although a call wrote it where it was not judged: a directory that gets back the
-//! name of git's hooks, for example, after another call has put a program into it.
+//! Finds what an undo would bring into effect although a call wrote it where it was not judged. An example is a directory that
+//! gets back the name of git's hooks after another call has put a program into it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,10 +25,10 @@ pub(crate) fn unjudged_files(
         match &change.moved_to {
             Some(to) => {
                 for (path, place) in guarded_below(&change.path, to, view)? {
-                    // Its own step decides.
+                    // A path with a step of its own is judged by that.
                     let is_set = |other: &Change| other.path == path || other.path == place;
                     let now = view.observe(&path)?;
-                    // Where a link leads, and what is in a directory that is too large, is not known to be the user's.
+                    // The target of a link, and what is in a directory that is too large, may not be the user's.
                     let is_unknown = matches!(now, Node::Link { .. } | Node::Dir { .. });
                     if !restore.changes.iter().any(is_set) && (is_unknown || is_from_call(&now, ledger)?) {
                         conflicts.push(conflict(path, now));
@@ -44,7 +44,7 @@ pub(crate) fn unjudged_files(
     Ok(conflicts)
 }
 
-/// What becomes guarded when the directory at `from` is moved to `to`: each path now, and the one it would have.
+/// What becomes guarded if the directory at `from` is moved to `to`, each by its path now and after the move.
 fn guarded_below(
     from: &Path,
     to: &Path,
@@ -83,7 +83,8 @@ fn is_from_call(node: &Node, ledger: &Ledger) -> Result<bool, ToolError> {
     }
 }
 
-/// Judges, after an undo, what it has brought into effect: what links and git configurations lead to now and did not before.
+/// Called before an undo; the returned function judges afterwards what links and git configurations lead to that they did not
+/// lead to before.
 pub(crate) fn judge_restore(
     roots: &[PathBuf],
     record: Arc<dyn Record>,

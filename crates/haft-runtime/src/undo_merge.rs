@@ -1,5 +1,4 @@
-//! The three-way merge of a file that has changed since the call that is undone: the call's change is reverted, the later
-//! one stays.
+//! The three-way merge of a file that has changed since the undone call: the call's change is reverted, later changes stay.
 
 use std::ops::Range;
 
@@ -15,16 +14,16 @@ use crate::undo::UndoPreview;
 const MAX_MERGED_BYTES: u64 = 1 << 20;
 
 impl UndoPreview {
-    /// The preview with merged files in place of those conflicts that can be merged: text in which the call and what came
-    /// later changed different lines.
+    /// The preview with merged files in place of conflicts that can be merged: text of which the call and later changes touched
+    /// different lines.
     pub(crate) fn merged(mut self, ledger: &Ledger) -> Self {
-        // Where directories move, the steps have other paths than the files.
+        // If directories move, the paths of steps are not those of the files.
         if self.restore.steps.iter().any(|step| !matches!(step, RestoreStep::Set { .. })) {
             return self;
         }
         let conflicts = std::mem::take(&mut self.conflicts);
         for conflict in conflicts {
-            // Of a file that others changed, too, it is not known which lines are the call's; a guarded one may come into effect
+            // If others changed a file, too, it is not known which lines are the call's. A guarded file could come into effect
             // with lines of a later call.
             let is_merged = !conflict.contested && !conflict.is_unjudged && guarded(&conflict.path).is_none();
             let mut changes = self.restore.changes.iter_mut().filter(|_| is_merged);
@@ -52,7 +51,7 @@ impl UndoPreview {
     }
 }
 
-/// The file with the difference from `left` to `before` applied to what is there `now`; `None` if that is not possible.
+/// The file that is there `now` with the difference from `left` to `before` applied; `None` if that is not possible.
 fn merge_nodes(
     ledger: &Ledger,
     left: &Node,
@@ -73,7 +72,7 @@ fn merge_nodes(
     Some((FileNode { hash: merged_hash, size, mode, modified: None, ..now.clone() }, merged))
 }
 
-/// Lines of the common version that one side has replaced.
+/// A range of lines of the common version that one side has replaced.
 struct MergeHunk<'a> {
     base: Range<usize>,
     lines: &'a [&'a str],

@@ -17,7 +17,7 @@ use crate::history::History;
 use crate::undo::{UndoPreview, UndoTarget};
 use crate::undo_paths::UndoPaths;
 
-/// An undo of more paths declares the workspace as a whole.
+/// An undo of more paths declares a write to the whole workspace.
 const MAX_PATH_EFFECTS: usize = 100;
 
 const EFFECTS: &[EffectKind] = &[EffectKind::Undo, EffectKind::Write, EffectKind::Configure];

@@ -24,20 +24,20 @@ const OWNER_READ: u32 = 0o400;
 pub(crate) struct FileView<'a> {
     files: &'a LocalFiles,
     history: &'a History,
-    /// Where directories that a command closed are opened to see what it changed in them; nowhere for a preview, which changes
+    /// Where directories that a command closed are opened, to see what it changed in them. Empty for a preview, which changes
     /// nothing.
     opens: &'a [PathBuf],
-    /// When files had changed that an observation opened, which changes them.
+    /// When files had last changed before an observation opened them, because opening changes that time.
     changed_at: HashMap<PathBuf, Option<SystemTime>>,
 }
 
 impl<'a> FileView<'a> {
-    /// Changes nothing.
+    /// A view that changes nothing.
     pub(crate) fn new(files: &'a LocalFiles, history: &'a History) -> Self {
         Self { files, history, opens: &[], changed_at: HashMap::new() }
     }
 
-    /// Opens directories of the workspace for the time of an observation.
+    /// A view that opens directories of the workspace while it observes.
     pub(crate) fn opening(files: &'a LocalFiles, history: &'a History) -> Self {
         Self { files, history, opens: &history.scope().roots, changed_at: HashMap::new() }
     }
@@ -120,7 +120,7 @@ impl WorkspaceView for FileView<'_> {
     }
 }
 
-/// Whether the owner of a file or directory denies itself to read it.
+/// Whether the mode of a file or directory denies its owner read access.
 fn is_unread(node: &Node) -> bool {
     match node {
         Node::File(file) => file.hash.is_empty(),

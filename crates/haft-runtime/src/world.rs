@@ -27,7 +27,7 @@ pub(crate) struct SessionEnv {
     pub(crate) planning: Planning,
     /// The roots of its scope, as open directory handles.
     pub(crate) roots: Arc<[Arc<Root>]>,
-    /// What the user allowed meanwhile.
+    /// What the user has allowed since the session began.
     pub(crate) grants: SessionGrants,
     /// Whether the user may be asked.
     #[cfg_attr(not(feature = "sandbox"), expect(dead_code, reason = "only commands use it"))]
@@ -45,7 +45,7 @@ pub(crate) struct SessionEnv {
 
 /// The World of one call on this machine.
 ///
-/// Parts that most calls do not use are made on first use.
+/// Parts that most calls do not need are made on first use.
 pub(crate) struct LocalWorld {
     pub(crate) env: Arc<SessionEnv>,
     #[cfg_attr(
@@ -63,7 +63,7 @@ pub(crate) struct LocalWorld {
     pub(crate) progress_sink: Option<ProgressSink>,
     /// The command that the call declared, for questions about it.
     pub(crate) command: Option<String>,
-    /// Where the call belongs in a trace.
+    /// The call's place in a trace.
     pub(crate) trace: Option<CallTrace>,
 }
 

@@ -1,4 +1,4 @@
-//! Orders calls that write the same path. All other calls run at the same time, whatever they touch.
+//! Orders calls that write the same path. All other calls run concurrently, whatever they touch.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -21,7 +21,7 @@ struct CallQueue {
 
 struct QueuedCall {
     number: u64,
-    /// The paths it will write; not known before it is planned.
+    /// The paths it will write; `None` until it is planned.
     writes: Option<Vec<PathBuf>>,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct WriteTurn {
 }
 
 impl WriteOrder {
-    /// Takes the place behind every call that was made before.
+    /// Takes the place behind all calls made so far.
     pub(crate) fn enter(self: &Arc<Self>) -> WriteTurn {
         let mut calls = lock(&self.calls);
         calls.last_number += 1;
@@ -58,7 +58,7 @@ impl WriteOrder {
 }
 
 impl WriteTurn {
-    /// Says what the call will write.
+    /// Declares what the call will write.
     pub(crate) fn set_writes(&self, paths: Vec<PathBuf>) {
         let mut calls = lock(&self.order.calls);
         if let Some(own) = calls.waiting.iter_mut().find(|call| call.number == self.number) {
@@ -74,7 +74,7 @@ impl WriteTurn {
         }
         let order = Arc::clone(&self.order);
         let _listener = cancel.on_cancel(move || {
-            // Taking the lock orders this after the check of a thread that is about to wait.
+            // Taking the lock lets a thread that is about to wait do so first, so that it is woken.
             drop(lock(&order.calls));
             order.changed.notify_all();
         });
@@ -92,7 +92,7 @@ impl WriteTurn {
         self.order.changed.notify_all();
     }
 
-    /// Blocks until the call has left its place, for at most `limit`; whether it has.
+    /// Blocks until the call has left its place, for at most `limit`; returns whether it has.
     pub(crate) fn has_left_within(&self, limit: Duration) -> bool {
         let is_there = |calls: &mut CallQueue| calls.waiting.iter().any(|call| call.number == self.number);
         let waited = self.order.changed.wait_timeout_while(lock(&self.order.calls), limit, is_there);

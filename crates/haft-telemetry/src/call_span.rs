@@ -7,11 +7,11 @@ use crate::content::ContentCapture;
 use crate::names;
 use crate::span::{AttributeValue, Attributes, ExportedSpan, SpanKind, ms_to_ns};
 
-/// A tool that is not registered has the name that a model wrote, which is content.
+/// Shown for a tool that is not registered: its name was written by a model and is content.
 const UNKNOWN_TOOL: &str = "unknown";
 const MAX_CHANGED_PATHS: usize = 100;
 
-/// The span of a call that has ended; `None` if it runs. `turn` is the span that it is below if its receipt names none.
+/// The span of a call that has ended; `None` while it runs. `turn` is its parent if the receipt names none.
 pub(crate) fn call_span(
     summary: &ReceiptSummary,
     session: &SessionInfo,
@@ -61,7 +61,7 @@ pub(crate) fn call_span(
     }))
 }
 
-/// The kind of a failure, with few different values.
+/// The kind of a failure, one of a few values.
 fn error_type(receipt: &Receipt) -> Option<String> {
     match receipt.state {
         ReceiptState::Denied => Some("denied".to_owned()),
@@ -81,7 +81,7 @@ fn add_decision(attributes: &mut Attributes, receipt: &Receipt) {
             Verdict::Deny => "deny",
         },
     );
-    // What follows the tool's name is a path, a command or a host.
+    // What follows the tool's name is content: a path, a command or a host.
     let of_tool = |rule: &String| {
         let end = rule.find(|letter: char| !letter.is_alphanumeric() && letter != '_' && letter != '-');
         rule.get(..end.unwrap_or(rule.len())).unwrap_or_default().to_owned()
@@ -89,7 +89,7 @@ fn add_decision(attributes: &mut Attributes, receipt: &Receipt) {
     attributes.set_some(names::RULE, decision.rule.as_ref().map(of_tool));
 }
 
-/// Whether the scope was enforced. The rest of the text names hosts.
+/// Whether the scope was enforced: only the first word, because the rest of the text names hosts.
 pub(crate) fn scope_status(enforcement: &str) -> &'static str {
     match enforcement.split([':', ',', ';', ' ']).next() {
         Some("off") => "off",

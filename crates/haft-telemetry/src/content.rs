@@ -1,24 +1,24 @@
-//! What was said, read and written, which is sent only where the user wants that.
+//! Prompts, answers, arguments and results, which are sent only if the user wants that.
 
 use haft_model::{AssistantPart, CallArguments, ContentPart};
 use haft_tool::{Secret, Value, clip_chars, json};
 
-/// The most characters of one attribute.
+/// Longer attributes are cut.
 const MAX_ATTRIBUTE_CHARS: usize = 16_000;
-/// A shorter value of a variable may be an ordinary word.
+/// A shorter value may be an ordinary word and is not covered.
 const MIN_SECRET_BYTES: usize = 8;
 
-/// Adds contents to spans, without the secrets of this process.
+/// Prepares contents for spans, with this process's secrets covered.
 #[derive(Clone)]
 pub struct ContentCapture {
     secrets: Vec<Secret>,
 }
 
 impl ContentCapture {
-    /// A capture that covers these values wherever they are repeated.
+    /// A capture that covers these values wherever they occur.
     pub fn new(secrets: impl IntoIterator<Item = String>) -> Self {
         let long = secrets.into_iter().filter(|secret| secret.len() >= MIN_SECRET_BYTES);
-        // Also as they are written inside of JSON.
+        // Each also as it is written in JSON.
         let in_json = |secret: String| {
             let quoted = Value::from(secret.as_str()).to_string();
             let escaped = quoted.trim_matches('"').to_owned();
@@ -26,12 +26,12 @@ impl ContentCapture {
         };
         let mut secrets: Vec<String> = long.flat_map(in_json).collect();
         secrets.dedup();
-        // One that contains another is covered as a whole.
+        // Longest first, so that a secret that contains another one is covered as a whole.
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         Self { secrets: secrets.into_iter().map(Secret::new).collect() }
     }
 
-    /// The text without secrets, and not too long.
+    /// The text with secrets covered, cut to the limit.
     pub(crate) fn text(&self, text: &str) -> String {
         let covered = self.secrets.iter().fold(text.to_owned(), |text, secret| secret.cover(&text));
         clip_chars(&covered, MAX_ATTRIBUTE_CHARS, 0).into_owned()
@@ -41,7 +41,7 @@ impl ContentCapture {
         self.text(&value.to_string())
     }
 
-    /// Messages in the form of the conventions.
+    /// A user message in the form of the semantic conventions.
     pub(crate) fn user_message(&self, content: &[ContentPart]) -> String {
         let parts: Vec<Value> = content.iter().map(part_of_user).collect();
         self.json(&json!([{"role": "user", "parts": parts}]))

@@ -1,4 +1,4 @@
-//! The thread that makes spans of what this process writes into its ledger, and sends them.
+//! The thread that makes spans from what this process writes to its ledger, and sends them.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,24 +20,25 @@ use crate::span::{ExportedSpan, ms_to_ns};
 use crate::span_metrics::SpanMetrics;
 use crate::span_queue::SpanQueue;
 
-/// Writes that wait to be read. More come only if the collector does not answer while very many calls are made.
+/// How many writes may wait to be read. More than that come only if the collector does not answer while very many calls are
+/// made.
 const MAX_QUEUED_WRITES: u64 = 10_000;
-/// How long spans wait for others.
+/// How long spans wait to be sent together with others.
 const BATCH_INTERVAL: Duration = Duration::from_secs(1);
 const METRICS_INTERVAL: Duration = Duration::from_mins(1);
 const MAX_RETRY_INTERVAL: Duration = Duration::from_secs(30);
-/// Sessions whose facts are kept.
+/// How many sessions are remembered.
 const MAX_KNOWN_SESSIONS_COUNT: usize = 1_000;
-/// Runs that are kept between their turns, so that a turn does not begin by reading all earlier ones.
+/// How many runs are kept between their turns, so that a new turn does not have to read all earlier ones.
 const MAX_IDLE_RUNS_COUNT: usize = 100;
-/// Events that are read at once.
+/// How many events are read at once.
 const READ_COUNT: usize = 200;
 
 /// What an exporter needs.
 pub struct ExporterParts {
-    /// Sends.
+    /// Sends requests to the collector.
     pub sender: OtlpSender,
-    /// Adds contents, if they are wanted.
+    /// Adds contents to spans, if the user wants them sent.
     pub content: Option<ContentCapture>,
     /// Opens the ledger, on the exporter's thread.
     pub open_ledger: Box<dyn FnOnce() -> Result<Ledger, ToolError> + Send>,
@@ -53,9 +54,9 @@ pub struct Exporter {
 /// What was not sent when the process ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExportReport {
-    /// How many spans.
+    /// How many spans were not sent.
     pub unsent_spans: u64,
-    /// Why, if anything was not sent.
+    /// Why something was not sent.
     pub problem: Option<String>,
 }
 
@@ -68,7 +69,7 @@ enum ExporterMessage {
         session: String,
         seq: u64,
     },
-    /// Nothing is waited for after this time.
+    /// Ends the thread, at the latest at this time.
     End {
         until: Instant,
         limit: Duration,
@@ -92,7 +93,7 @@ impl Exporter {
         let counts = Arc::clone(&shared);
         let work = move || {
             let thread = ExporterThread::new(parts, received, counts);
-            // The process may have given up waiting.
+            // The process may no longer wait for the report.
             let _ = report.send(thread.run());
         };
         let spawned = thread::Builder::new().name("haft-telemetry".to_owned()).spawn(work);
@@ -121,7 +122,7 @@ impl Exporter {
         let _ = self.messages.send(message);
     }
 
-    /// Sends what is left, and waits for at most `limit`.
+    /// Has everything left sent, and waits for that for at most `limit`.
     pub fn end(&self, limit: Duration) -> ExportReport {
         let until = Instant::now() + limit;
         let _ = self.messages.send(ExporterMessage::End { until, limit });
@@ -140,16 +141,16 @@ struct ExporterThread {
     messages: Receiver<ExporterMessage>,
     shared: Arc<ExportCounts>,
     sessions: KnownSessions,
-    /// The runs that have a turn under way, or had one.
+    /// The runs that have or had a turn under way.
     runs: HashMap<String, RunSpans>,
     queue: SpanQueue,
     metrics: SpanMetrics,
     started_ns: u64,
-    /// When spans are sent next, if any wait.
+    /// When spans are sent next, if any are waiting.
     send_at: Option<Instant>,
     metrics_at: Instant,
     retry_interval: Duration,
-    /// Spans that the collector has refused.
+    /// How many spans the collector has refused.
     refused: u64,
     /// Why spans were not sent.
     problem: Option<String>,
@@ -247,12 +248,12 @@ impl ExporterThread {
         if run.is_idle() && self.runs.len() >= MAX_IDLE_RUNS_COUNT {
             self.runs.retain(|_, run| !run.is_idle());
         }
-        // Also after an error, so that the next event does not read from the first one on.
+        // Kept also after an error, so that the next event does not read the whole log again.
         self.runs.insert(session.to_owned(), run);
         read
     }
 
-    /// Reads the events of a run up to a number, and makes the spans of that one.
+    /// Reads the events of a run up to `seq`, and makes the spans of that last one.
     fn read_up_to(&mut self, ledger: &Ledger, run: &mut RunSpans, seq: u64) -> Result<(), ToolError> {
         while run.seq < seq {
             let limit = usize::try_from(seq - run.seq).unwrap_or(READ_COUNT).min(READ_COUNT);
@@ -262,7 +263,7 @@ impl ExporterThread {
             }
             for logged in &events {
                 let spans = run.apply(logged, self.content.as_ref());
-                // Those of earlier events were made when they were written.
+                // The spans of earlier events were made when those were written.
                 if logged.seq == seq {
                     self.push(spans);
                 }
@@ -347,7 +348,7 @@ impl ExporterThread {
         };
     }
 
-    /// Sends what is left, until a time.
+    /// Sends what is left, until this time.
     fn end(mut self, until: Instant, limit: Duration) -> ExportReport {
         let left = || until.saturating_duration_since(Instant::now());
         let mut goes_on = true;
@@ -369,13 +370,13 @@ impl ExporterThread {
         let too_fast = (lost > 0).then(|| {
             format!("{lost} calls and events were skipped because they came faster than they could be read")
         });
-        // A failure is not reported if everything was sent in the end.
+        // A failure is not reported if all spans were sent in the end.
         let of_spans = self.problem.filter(|_| unsent_spans > 0);
         ExportReport { unsent_spans, problem: of_spans.or(self.metrics_problem).or(too_fast) }
     }
 }
 
-/// Sessions that were looked up: the ledger counts the calls of one whenever it is asked for it.
+/// A cache of sessions, because the ledger counts a session's calls each time it is asked for it.
 #[derive(Default)]
 struct KnownSessions(HashMap<String, SessionInfo>);
 

@@ -1,4 +1,4 @@
-//! OTLP requests as JSON: ids in hexadecimal digits, 64-bit numbers as texts.
+//! OTLP requests as JSON: ids in hexadecimal, 64-bit numbers as strings.
 
 use haft_tool::{Value, hex, json};
 

@@ -1,10 +1,10 @@
-//! OpenTelemetry and Prometheus, from the ledger.
+//! OpenTelemetry and Prometheus metrics and traces, made from the ledger.
 //!
-//! Spans are made from receipts ([`call_span`]) and from the events of runs ([`run_spans`]), live by the [`Exporter`] or later by
-//! [`session_spans`]. They are written as OTLP in protobuf ([`protobuf`]) or JSON ([`json`]). Metrics for OTLP are made from the spans
-//! ([`span_metrics`]), those for Prometheus from the ledger ([`LedgerMetrics`]).
+//! Spans are made from receipts ([`call_span`]) and from the events of runs ([`run_spans`]): by the [`Exporter`] while Haft
+//! runs, or later by [`session_spans`]. They are written as OTLP in protobuf ([`protobuf`]) or JSON ([`json`]). OTLP metrics
+//! are made from the spans ([`span_metrics`]), Prometheus metrics from the ledger ([`LedgerMetrics`]).
 //!
-//! What must never be here: a measurement that is not in the ledger, a socket, and contents of calls unless the user wants them sent.
+//! Never here: a measurement that is not in the ledger, a socket, or contents of calls that the user does not want sent.
 
 mod call_span;
 mod content;

@@ -54,9 +54,9 @@ pub(crate) const FIRST_CHUNK: &str = "gen_ai.response.time_to_first_chunk";
 pub(crate) const RETRIES: &str = "haft.retries";
 pub(crate) const TOOL_CALLS: &str = "haft.tool_calls";
 
-/// The provider as the conventions name it. Others keep their own name.
+/// The provider's name in the conventions, or its own if they have none.
 pub(crate) fn provider(name: &str) -> &str {
-    // A name may have a host after it.
+    // The name may be followed by a host.
     match name.split(['@', '/', ' ']).next().unwrap_or(name) {
         "gemini" => "gcp.gemini",
         "claude-cli" => "anthropic",

@@ -1,4 +1,4 @@
-//! The spans of a session that is in the ledger, with those of its subagents.
+//! The spans of a recorded session and its subagents, from the ledger.
 
 use std::collections::HashMap;
 
@@ -12,17 +12,17 @@ use crate::run_spans::RunSpans;
 use crate::span::ExportedSpan;
 use crate::span_queue::SpanQueue;
 
-/// Rows that are read at once.
+/// How many rows are read at once.
 const READ_COUNT: usize = 200;
-/// Agents of one run that are looked at.
+/// More agents of one session are not visited.
 const MAX_AGENTS: usize = 10_000;
-/// How deep agents are looked for; they cannot be nested so deep.
+/// How deep agents are visited. They cannot be nested that deep.
 const MAX_AGENT_DEPTH: usize = 16;
 
 /// Receives spans.
 type SpanSink<'a> = &'a mut dyn FnMut(ExportedSpan) -> Result<(), ToolError>;
 
-/// Passes every span of a session to `sink`, and those of its subagents.
+/// Passes every span of a session and of its subagents to `sink`.
 pub fn session_spans(
     ledger: &Ledger,
     session: &SessionInfo,
@@ -32,7 +32,7 @@ pub fn session_spans(
     with_agents(ledger, session, content, 0, sink)
 }
 
-/// The same in batches, each of a size that collectors take in one request.
+/// The same in batches, each small enough for one request.
 pub fn session_batches(
     ledger: &Ledger,
     session: &SessionInfo,
@@ -74,7 +74,7 @@ fn with_agents(
     Ok(())
 }
 
-/// Passes the spans of the session's run on; returns the turns of its calls, for receipts that do not name them.
+/// Passes on the spans of the session's run. Returns the turn of each call by receipt number, for receipts that do not name it.
 fn add_run(
     ledger: &Ledger,
     session: &SessionInfo,
@@ -122,7 +122,7 @@ fn add_calls(
     }
 }
 
-/// At most `limit` events of a session's run from the number `from` on.
+/// At most `limit` events of a session's run, from number `from` on.
 pub(crate) fn read_events(
     ledger: &Ledger,
     session: &str,

@@ -1,4 +1,4 @@
-//! What a collector says of a request that it has taken only in part.
+//! Reads what a collector answers to a request that it has accepted only in part.
 //!
 //! The responses for spans and for metrics have the same fields: `partial_success` (1) with `rejected_…` (1) and `error_message` (2).
 
@@ -21,14 +21,14 @@ pub struct RejectedItems {
 pub(crate) fn rejected_in_json(response: &[u8]) -> Option<RejectedItems> {
     let response: Value = serde_json::from_slice(response).ok()?;
     let partial = &response["partialSuccess"];
-    // Whole numbers of 64 bits are texts in protocol buffers' JSON.
+    // In protocol buffers' JSON, 64-bit integers are strings.
     let number = |value: &Value| value.as_u64().or_else(|| value.as_str()?.parse().ok());
     let count = ["rejectedSpans", "rejectedDataPoints"].iter().find_map(|name| number(&partial[*name]))?;
     let message = partial["errorMessage"].as_str().unwrap_or_default().to_owned();
     (count > 0).then_some(RejectedItems { count, message })
 }
 
-/// The same of a response in protocol buffers.
+/// The same for a response in protocol buffers.
 pub(crate) fn rejected_in_protobuf(response: &[u8]) -> Option<RejectedItems> {
     let (mut count, mut message) = (0, String::new());
     for_each_field(response, &mut |field, value| {
@@ -42,7 +42,7 @@ pub(crate) fn rejected_in_protobuf(response: &[u8]) -> Option<RejectedItems> {
             });
         }
     })?;
-    // A negative number is a very large one here.
+    // A negative number is read as a very large one.
     (1..=i64::MAX as u64).contains(&count).then_some(RejectedItems { count, message })
 }
 
@@ -51,7 +51,7 @@ enum FieldValue<'a> {
     Bytes(&'a [u8]),
 }
 
-/// Passes the fields of a message on that are numbers or bytes; `None` if it is not well-formed.
+/// Calls `visit` for each field that is a number or bytes; `None` if the message is malformed.
 fn for_each_field<'a>(mut message: &'a [u8], visit: &mut dyn FnMut(u64, FieldValue<'a>)) -> Option<()> {
     while !message.is_empty() {
         let tag = varint(&mut message)?;

@@ -9,7 +9,7 @@ enum WireType {
     Fixed32 = 5,
 }
 
-/// Writes the fields of one message. A value that is the default of its type is left out, as the format asks for.
+/// Writes the fields of one message. Default values are left out, as the format requires.
 #[derive(Debug, Default)]
 pub(crate) struct ProtoWriter {
     bytes: Vec<u8>,
@@ -38,7 +38,7 @@ impl ProtoWriter {
         }
     }
 
-    /// The same for a field of which being set says something.
+    /// Writes the value even if it is zero, for a field whose presence matters.
     pub(crate) fn varint_of_choice(&mut self, field: u32, value: u64) {
         self.tag(field, WireType::Varint);
         self.raw_varint(value);
@@ -62,7 +62,7 @@ impl ProtoWriter {
         }
     }
 
-    /// A double of which being set says something.
+    /// Writes a double even if it is zero, for a field whose presence matters.
     pub(crate) fn double_of_choice(&mut self, field: u32, value: f64) {
         self.fixed64_of_choice(field, value.to_bits());
     }
@@ -73,7 +73,7 @@ impl ProtoWriter {
         }
     }
 
-    /// The same for a field of which being set says something.
+    /// Writes the bytes even if there are none, for a field whose presence matters.
     pub(crate) fn bytes_of_choice(&mut self, field: u32, value: &[u8]) {
         self.tag(field, WireType::LengthDelimited);
         self.raw_varint(value.len() as u64);
@@ -89,7 +89,7 @@ impl ProtoWriter {
         self.bytes(field, &packed);
     }
 
-    /// A message in a message, also if it is empty.
+    /// A message in a message, even if it is empty.
     pub(crate) fn message(&mut self, field: u32, write: impl FnOnce(&mut Self)) {
         let mut inner = Self::default();
         write(&mut inner);

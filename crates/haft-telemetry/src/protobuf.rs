@@ -1,4 +1,4 @@
-//! OTLP requests as protocol buffers, by the field numbers of opentelemetry-proto 1.x.
+//! OTLP requests as protocol buffers, with the field numbers of opentelemetry-proto 1.x.
 
 use crate::names;
 use crate::proto_writer::ProtoWriter;

@@ -1,4 +1,4 @@
-//! The spans of a run, from the events of its log: one for each turn, one for each answer of the model.
+//! The spans of a run, from the events in its log: one for each turn and one for each answer of the model.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use crate::content::ContentCapture;
 use crate::names;
 use crate::span::{AttributeValue, Attributes, ExportedSpan, SpanKind, ms_to_ns};
 
-/// The name of an agent that is no subagent.
+/// The name of the main agent.
 const MAIN_AGENT: &str = "haft";
-/// Why a turn ended whose process died.
+/// Why a turn ended if its process died.
 const PROCESS_DIED: &str = "interrupted";
 
-/// What the events so far say about the next span.
+/// What is known of a run from the events so far.
 pub(crate) struct RunSpans {
     session: SessionInfo,
     start: RunStart,
@@ -34,7 +34,7 @@ pub(crate) struct RunSpans {
 /// A turn that has not ended.
 struct OpenTurn {
     trace: TurnTrace,
-    /// Whether it was made by another run, which has its spans.
+    /// Whether the turn was copied from another run, which already has its spans.
     is_copy: bool,
     started_at: u64,
     usage: TokenUsage,
@@ -44,7 +44,7 @@ struct OpenTurn {
     input: Option<String>,
 }
 
-/// An answer of a model, or that there is none.
+/// An answer of a model, or a failed attempt to get one.
 struct Inference<'a> {
     started_at: u64,
     ended_at: u64,
@@ -74,7 +74,7 @@ impl RunSpans {
         &self.session
     }
 
-    /// The span of the turn under way.
+    /// The context of the turn under way.
     pub(crate) fn turn(&self) -> Option<&TraceContext> {
         self.turn.as_ref().map(|turn| &turn.trace.own)
     }
@@ -168,7 +168,7 @@ impl RunSpans {
 
     fn begin_turn(&mut self, logged: &LoggedEvent, trace: Option<TurnTrace>, input: Option<String>) {
         let is_copy = trace.is_none() && self.start.forked_from.is_some();
-        // Older logs do not say where a turn belongs.
+        // Older logs do not store the trace of a turn.
         let trace = trace.unwrap_or_else(|| {
             let parts = ["turn", &self.session.id, &logged.seq.to_string(), &logged.at.to_string()];
             TurnTrace { own: TraceContext::derived(None, &parts), parent: None }
@@ -267,7 +267,7 @@ impl RunSpans {
         })
     }
 
-    /// What all spans of the run have.
+    /// The attributes that all spans of the run have.
     fn attributes(&self, operation: &str) -> Attributes {
         let mut attributes = Attributes::default();
         attributes.set(names::OPERATION, operation);
@@ -278,7 +278,7 @@ impl RunSpans {
         attributes
     }
 
-    /// The kind of the agent. The name of one was chosen by a model.
+    /// The kind of the agent, not its name, which a model has chosen.
     fn agent(&self) -> &str {
         self.start.agent.as_ref().map_or(MAIN_AGENT, |origin| &origin.kind)
     }
@@ -306,7 +306,7 @@ fn add_usage(attributes: &mut Attributes, usage: &TokenUsage, cost_usd: Option<f
     attributes.set_some(names::COST_USD, cost_usd);
 }
 
-/// Why the model stopped, in the words of the conventions.
+/// Why the model stopped, in the words of the semantic conventions.
 fn finish_reason(response: &ModelResponse) -> &'static str {
     match &response.stop {
         ModelStop::End if response.message.calls().next().is_some() => "tool_call",
@@ -317,7 +317,7 @@ fn finish_reason(response: &ModelResponse) -> &'static str {
     }
 }
 
-/// The kind of error by which a turn ended.
+/// The kind of error that ended a turn, if one did.
 fn stop_error(stop: &RunStop) -> Option<String> {
     match stop {
         RunStop::Done => None,

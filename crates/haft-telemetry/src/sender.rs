@@ -16,10 +16,10 @@ use crate::settings::{OtlpFormat, TelemetrySettings};
 use crate::span::{ExportedSpan, TelemetryResource};
 use crate::span_metrics::HistogramMetric;
 
-/// What is read of a response.
+/// How much of a response is read.
 const MAX_RESPONSE_BYTES: usize = 64 << 10;
 const MAX_SHOWN_CHARS: usize = 200;
-/// Responses after which the same request may be accepted later.
+/// Statuses after which the same request may be accepted later.
 const RETRY_STATUSES: [u16; 4] = [429, 502, 503, 504];
 
 /// Why a request was not accepted.
@@ -39,12 +39,12 @@ pub struct OtlpSender {
 }
 
 impl OtlpSender {
-    /// A sender; `http` must be able to reach the hosts of the settings.
+    /// A sender. `http` must be able to reach the hosts of the settings.
     pub fn new(settings: TelemetrySettings, http: Arc<dyn HttpStreams>) -> Self {
         Self { settings, http }
     }
 
-    /// The same with one more attribute of the resource.
+    /// The same sender with this instance id among the attributes of the resource.
     #[must_use]
     pub(crate) fn with_instance(mut self, id: &str) -> Self {
         self.settings.resource.attributes.set("service.instance.id", id);
@@ -59,7 +59,8 @@ impl OtlpSender {
         self.settings.metrics.is_some()
     }
 
-    /// Sends spans, and waits for at most `limit` for the response. Returns which of them the collector did not take, if it took others.
+    /// Sends spans, and waits for at most `limit` for the response. Returns how many the collector rejected, if it took the
+    /// request only in part.
     pub fn send_spans(
         &self,
         spans: &[ExportedSpan],
@@ -129,7 +130,7 @@ impl OtlpSender {
         let response = self.http.open(request, left(), &cancel).map_err(|error| passing(error.message))?;
         let (status, mut body) = (response.status, response.body);
         let mut said = Vec::new();
-        // To its end, so that the connection can be used again. What is missing of it changes nothing.
+        // Read to its end, so that the connection can be reused. It does not matter if part of it is missing.
         while let Ok(Some(chunk)) = body.next(left(), &cancel)
             && said.len() < MAX_RESPONSE_BYTES
         {
@@ -161,7 +162,7 @@ fn authority(url: &Url) -> String {
     format!("{}{port}", url.host_str().unwrap_or_default())
 }
 
-/// What to do, or what the collector said.
+/// What the user can do, or else what the collector said.
 fn explained(status: u16, said: &[u8]) -> String {
     match status {
         401 | 403 => ". Check OTEL_EXPORTER_OTLP_HEADERS or [otel.headers]".to_owned(),
@@ -170,7 +171,7 @@ fn explained(status: u16, said: &[u8]) -> String {
     }
 }
 
-/// What the collector said, after a colon; nothing if it is not text.
+/// What the collector said, after a colon; nothing if that is not text.
 fn readable(text: &str) -> String {
     let is_readable = !text.is_empty() && text.chars().all(|letter| !letter.is_control());
     if is_readable { format!(": {}", clip_chars(text, MAX_SHOWN_CHARS, 0)) } else { String::new() }

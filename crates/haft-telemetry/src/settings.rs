@@ -1,4 +1,4 @@
-//! Where telemetry is sent: the section `[otel]` of the user's settings, and OpenTelemetry's own variables, which come before it.
+//! Where telemetry is sent: the section `[otel]` of the user's settings, and OpenTelemetry's variables, which take precedence.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,7 +16,7 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the end of a process waits for the collector.
 const DEFAULT_EXIT_WAIT: Duration = Duration::from_millis(300);
 const MAX_EXIT_WAIT: Duration = Duration::from_mins(5);
-/// Attributes of the resource that the user may add.
+/// How many attributes of the resource the user may add.
 const MAX_RESOURCE_ATTRIBUTES: usize = 100;
 
 /// The section `[otel]`. A project's file cannot set it.
@@ -34,7 +34,7 @@ pub struct OtelSection {
     pub exit_wait_ms: Option<u64>,
 }
 
-/// How requests are written.
+/// The format of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OtlpFormat {
     Protobuf,
@@ -60,13 +60,13 @@ pub struct TelemetrySettings {
 /// Looks up a variable of the environment.
 type OtelVariables<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// The span that this process was started from, as `TRACEPARENT` and `TRACESTATE` say.
+/// The span that this process was started from, according to `TRACEPARENT` and `TRACESTATE`.
 pub fn inherited_trace(var: OtelVariables<'_>) -> Option<TraceContext> {
     TraceContext::parse(&var("TRACEPARENT")?, var("TRACESTATE").as_deref())
 }
 
 impl TelemetrySettings {
-    /// The settings; `None` if nothing is to be sent. An error says what is wrong with which of them.
+    /// The settings; `None` if nothing is to be sent. An error names the wrong setting.
     pub fn read(section: &OtelSection, var: OtelVariables<'_>) -> Result<Option<Self>, String> {
         let var = |name: &str| var(name).filter(|value| !value.trim().is_empty());
         if var("OTEL_SDK_DISABLED").is_some_and(|value| is_true(&value)) {
@@ -144,7 +144,7 @@ impl TelemetrySettings {
         }))
     }
 
-    /// The hosts that are reached, each as `host:port`.
+    /// The hosts to be reached, each as `host:port`.
     pub fn hosts(&self) -> Vec<String> {
         let urls = self.traces.iter().chain(&self.metrics);
         let mut hosts: Vec<String> = urls
@@ -179,7 +179,7 @@ fn is_true(value: &str) -> bool {
     value.trim().eq_ignore_ascii_case("true")
 }
 
-/// A URL that can be sent to.
+/// Parses a URL to which requests can be sent.
 fn endpoint(text: &str, name: &str) -> Result<Url, String> {
     // The value may contain credentials, so it is not shown.
     let wrong = |why: &str| format!("{name} {why}, so nothing is sent");
@@ -193,7 +193,7 @@ fn endpoint(text: &str, name: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// The place of a signal at a collector.
+/// The URL for a signal at a collector.
 fn below(mut url: Url, signal: &str) -> Url {
     let path = format!("{}/v1/{signal}", url.path().trim_end_matches('/'));
     url.set_path(&path);

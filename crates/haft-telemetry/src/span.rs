@@ -1,4 +1,4 @@
-//! Spans and their attributes, independent of how they are written.
+//! Spans and their attributes, independent of the format in which they are sent.
 
 use std::borrow::Cow;
 
@@ -55,7 +55,7 @@ impl From<bool> for AttributeValue {
     }
 }
 
-/// Attributes in the order in which they were added. No name is twice in it.
+/// Attributes with unique names, in the order in which they were added.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Attributes(Vec<(Cow<'static, str>, AttributeValue)>);
 
@@ -120,12 +120,12 @@ impl Attributes {
     }
 }
 
-/// What a span is to the one above it. The numbers are those of OTLP.
+/// The role of a span in the trace. The numbers are those of OTLP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpanKind {
     /// Work of this program.
     Internal = 1,
-    /// A request to another one.
+    /// A request to another program.
     Client = 3,
 }
 
@@ -134,17 +134,17 @@ pub enum SpanKind {
 pub struct ExportedSpan {
     /// Its ids.
     pub context: TraceContext,
-    /// The span that it is below.
+    /// Its parent.
     pub parent: Option<SpanId>,
-    /// What was done, with few different values.
+    /// What was done, one of a few values.
     pub name: String,
-    /// What it is to the span above.
+    /// Its role in the trace.
     pub kind: SpanKind,
     /// When it began, in nanoseconds since 1970.
     pub start_ns: u64,
     /// When it ended.
     pub end_ns: u64,
-    /// What is known of it.
+    /// What is known about it.
     pub attributes: Attributes,
     /// The kind of the error, if it failed.
     pub error: Option<String>,
@@ -162,7 +162,7 @@ impl ExportedSpan {
     }
 }
 
-/// Who sends.
+/// The sender of telemetry.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TelemetryResource {
     /// The name of the service, its version, and what the user adds.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::names;
 use crate::span::{AttributeValue, Attributes, ExportedSpan};
 
-/// Series of one metric. Further ones are counted together.
+/// How many series a metric has. Further ones are counted together.
 const MAX_SERIES: usize = 200;
 const OVERFLOW: &str = "otel.metric.overflow";
 
@@ -31,7 +31,7 @@ const TOKENS: &[f64] = &[
 ];
 const COUNTS: &[f64] = &[0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1_024.0];
 
-/// The metrics, by their places in [`KINDS`].
+/// The metrics, by their indexes in [`KINDS`].
 #[derive(Clone, Copy)]
 enum SpanMetric {
     OperationDuration,
@@ -105,7 +105,7 @@ pub struct HistogramMetric {
     pub description: &'static str,
     /// Its unit.
     pub unit: &'static str,
-    /// The upper bounds of the buckets but the last.
+    /// The upper bounds of all buckets but the last.
     pub bounds: &'static [f64],
     /// Its series.
     pub points: Vec<HistogramPoint>,

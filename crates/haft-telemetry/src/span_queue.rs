@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 
 use crate::span::ExportedSpan;
 
-/// Spans of one request.
+/// How many spans one request has at most.
 const MAX_BATCH_SPANS: usize = 512;
 const MAX_BATCH_BYTES: usize = 4 << 20;
-/// What is kept while the collector does not answer. The oldest spans are dropped.
+/// How much is kept while the collector does not answer. Beyond that the oldest spans are dropped.
 const MAX_QUEUED_BYTES: usize = 16 << 20;
 
 /// A queue whose memory is bounded.
@@ -15,7 +15,7 @@ const MAX_QUEUED_BYTES: usize = 16 << 20;
 pub(crate) struct SpanQueue {
     spans: VecDeque<ExportedSpan>,
     bytes: usize,
-    /// Spans that did not fit.
+    /// How many spans were dropped.
     pub(crate) dropped: u64,
 }
 

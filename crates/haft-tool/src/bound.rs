@@ -1,4 +1,4 @@
-//! The only place where text is cut: on character boundaries, once, with true counts.
+//! The only place where text is truncated: at character boundaries, once, with true counts.
 
 mod json;
 
@@ -17,14 +17,14 @@ pub enum Keep {
     Head,
     /// The beginning, to the very last character that fits.
     First,
-    /// The beginning and the end: for commands, whose last words matter most.
+    /// The beginning and the end: for commands, whose last lines matter most.
     HeadAndTail,
 }
 
 /// What a cut left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Cut {
-    /// Characters of the whole text (bytes that never were in memory count as one each).
+    /// Characters of the whole text; bytes that were never in memory count as one each.
     pub total_chars: u64,
     /// Bytes of the whole text.
     pub total_bytes: u64,
@@ -37,15 +37,15 @@ pub struct Cut {
 /// How much of a result a caller sees.
 #[derive(Debug, Clone, Copy)]
 pub struct Bound {
-    /// The most characters shown, the notice not counted.
+    /// The most characters shown, not counting the notice.
     pub max_chars: usize,
     /// Which part is shown.
     pub keep: Keep,
     /// The words in place of what is missing.
     pub notice: fn(&Cut) -> String,
-    /// The most bytes of all texts of a result together; the rest is left out with the words that cut JSON strings have.
+    /// The most bytes of all texts of a result together. The rest is left out, with the same note as in cut JSON strings.
     pub max_bytes: Option<usize>,
-    /// For results that are one JSON value: how that is cut, instead of its text.
+    /// For results that are one JSON value: how to cut the value instead of its text.
     pub json: Option<JsonBound>,
 }
 
@@ -74,7 +74,7 @@ impl Bound {
         json: None,
     };
 
-    /// The same bound that keeps only the beginning.
+    /// The same bound, but only the beginning is kept.
     #[must_use]
     pub const fn head(mut self) -> Self {
         self.keep = Keep::Head;
@@ -170,7 +170,7 @@ impl Bound {
     }
 }
 
-/// At most the first `max` characters, ending on a line where one ends near.
+/// At most the first `max` characters, up to the end of a line if one is near.
 fn first_chars(text: &str, max: usize) -> &str {
     let Some((end, _)) = text.char_indices().nth(max) else { return text };
     let near = end - (end / 8);
@@ -180,7 +180,7 @@ fn first_chars(text: &str, max: usize) -> &str {
     }
 }
 
-/// At most the last `max` characters, starting on a line where one starts near.
+/// At most the last `max` characters, from the start of a line if one is near.
 fn last_chars(text: &str, max: usize) -> &str {
     if max == 0 {
         return "";
@@ -195,7 +195,7 @@ fn last_chars(text: &str, max: usize) -> &str {
     }
 }
 
-/// One line cut to `max` characters, with a note of its true length; `unseen` more characters follow `line`.
+/// A line cut to `max` characters, with a note of its true length: that of `line` and `unseen` more characters.
 pub fn clip_chars(line: &str, max: usize, unseen: u64) -> Cow<'_, str> {
     if unseen == 0 && line.len() <= max {
         return Cow::Borrowed(line);

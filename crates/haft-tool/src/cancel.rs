@@ -46,7 +46,7 @@ impl Cancel {
         self.0.cancelled.load(Ordering::SeqCst)
     }
 
-    /// Runs `listener` once on cancellation (at once, if that has happened), until the guard is dropped.
+    /// Runs `listener` once on cancellation, or immediately if already cancelled. Dropping the guard unregisters it.
     pub fn on_cancel(&self, listener: impl Fn() + Send + 'static) -> CancelGuard {
         CancelGuard { cancel: self.clone(), key: self.listen(Box::new(listener)) }
     }

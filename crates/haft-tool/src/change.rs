@@ -16,7 +16,7 @@ pub type FileTime = (i64, u32);
 /// A regular file's state, apart from its name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileNode {
-    /// The hash of its bytes; empty if they cannot be read without a change of its mode, or are too many.
+    /// The hash of its bytes; empty if there are too many, or if they cannot be read without changing its mode.
     pub hash: Hash,
     /// Its size in bytes.
     pub size: u64,
@@ -28,10 +28,11 @@ pub struct FileNode {
     /// Extended attributes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub xattrs: Vec<(String, Vec<u8>)>,
-    /// Which file it is, where it has other names too: they all show the same bytes.
+    /// Which file it is, if it has other names too. They all have the same bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub linked: Option<FileId>,
-    /// When its bytes last changed. It is no change by itself, and restored only with bytes that did not change since.
+    /// When its bytes last changed. A different time alone is no change, and it is restored only for bytes that did not change
+    /// since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modified: Option<FileTime>,
 }
@@ -83,7 +84,7 @@ pub enum Node {
     Special,
 }
 
-/// Without it, the owner of a directory can list neither its entries nor its attributes.
+/// Without this bit, the owner of a directory can list neither its entries nor its attributes.
 const OWNER_READ: u32 = 0o400;
 
 impl Node {
@@ -105,7 +106,7 @@ impl Node {
         }
     }
 
-    /// Which file it is, if it is one with several names.
+    /// Which file it is, if this is a file with several names.
     pub fn linked(&self) -> Option<FileId> {
         self.as_file().and_then(|file| file.linked)
     }
@@ -125,8 +126,8 @@ impl Node {
         }
     }
 
-    /// Whether this is a file whose bytes were not read, or a directory whose attributes were not, and that is `other` as far
-    /// as is known.
+    /// Whether this is a file whose bytes, or a directory whose attributes, were not read, and that matches `other` in
+    /// everything else.
     pub fn may_be(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::File(a), Self::File(b)) => {
@@ -149,7 +150,7 @@ impl Node {
         }
     }
 
-    /// One word for people.
+    /// A word for it, for people.
     pub fn noun(&self) -> &'static str {
         match self {
             Self::Absent => "nothing",
@@ -165,7 +166,7 @@ impl Node {
 /// One path's state before and after a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
-    /// The absolute path: before the call if something was there, else after it. The two differ where a directory above it was
+    /// The absolute path: that before the call if something was there, else that after it. They differ if a directory above was
     /// moved.
     #[serde(with = "crate::path_text")]
     pub path: PathBuf,
@@ -173,11 +174,11 @@ pub struct Change {
     pub before: Node,
     /// Its state after the call.
     pub after: Node,
-    /// Where the directory at this path was moved to, with everything in it. All moves of a call are one step: each leads
-    /// from the path before the call to the path after it.
+    /// Where the directory at this path was moved to, with everything in it. All moves of a call count as simultaneous: each
+    /// leads from the path before the call to the path after it.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::path_text::optional")]
     pub moved_to: Option<PathBuf>,
-    /// Whether another program or call changed it, too, while the call ran: `after` may be theirs, so undo asks before it
+    /// Whether another program or call changed it, too, while the call ran. Then `after` may be theirs, so undo asks before it
     /// overwrites it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub contested: bool,

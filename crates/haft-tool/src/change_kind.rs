@@ -9,11 +9,11 @@ pub enum ChangeKind {
     Created,
     /// Its content, owner or attributes changed.
     Modified,
-    /// It exists no more.
+    /// It no longer exists.
     Deleted,
     /// Only its mode changed: from and to.
     Mode(u32, u32),
-    /// The directory is elsewhere.
+    /// The directory was moved.
     Moved(String),
 }
 

@@ -1,4 +1,4 @@
-//! Close names, for "did you mean".
+//! Similar names, for "did you mean".
 
 /// At most three of `known` that look like `name`, the closest first.
 pub fn close_names<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
@@ -18,7 +18,7 @@ pub fn close_names<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> 
     near.into_iter().map(|(_, candidate)| candidate).take(3).collect()
 }
 
-/// Case and separators are what people and models mix up most.
+/// Without case and separators, which people and models mix up most.
 fn plain(name: &str) -> Vec<char> {
     name.chars().filter(|c| !matches!(c, '_' | '-' | ' ')).flat_map(char::to_lowercase).take(64).collect()
 }

@@ -1,5 +1,5 @@
-//! From the states of paths before a command's first change to them, and the directories that it created, removed and
-//! moved, to the command's changes.
+//! Derives a command's changes from the states of paths before its first change to them and from the directories that it
+//! created, removed and moved.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -13,11 +13,11 @@ pub enum DirectoryEvent<'a> {
     Created(&'a Path),
     /// Remove it.
     Removed(&'a Path),
-    /// Move it, with everything in it, to a path where nothing is.
+    /// Move it, with everything in it, to a free path.
     Moved {
         /// Its path.
         from: &'a Path,
-        /// Its next path.
+        /// Its new path.
         to: &'a Path,
         /// Its state.
         node: &'a Node,
@@ -38,28 +38,28 @@ impl PathState {
     pub const ABSENT: Self = Self { node: Node::Absent, file: None };
 }
 
-/// Reads states after a command.
+/// Reads the states after a command.
 pub trait CommandView {
     /// The state of a path, links not followed.
     fn observe(&mut self, path: &Path) -> Result<PathState, ToolError>;
 
-    /// Passes everything to `visit` that the command created below a new directory, a directory before its entries. It
-    /// returns whether a directory is entered.
+    /// Passes everything that the command created below a new directory to `visit`, a directory before its entries. `visit`
+    /// returns whether to enter a directory.
     fn visit_new(&mut self, path: &Path, visit: &mut dyn FnMut(PathBuf, Node) -> bool);
 }
 
-/// What is known of a command's changes while it runs. Paths are stored as they were before the command.
+/// What is known about a command's changes while it runs. Entries are stored under their paths before the command.
 #[derive(Debug, Default)]
 pub struct CommandChanges {
     dirs: DirectoryTracker,
     previous: HashMap<PathBuf, PathState>,
     /// The previous states of directories that were moved.
     moved: HashMap<PathBuf, Node>,
-    /// The previous states of what other programs put into new directories, by current path.
+    /// The previous states of what other programs put into new directories, by their current paths.
     in_new: BTreeMap<PathBuf, PathState>,
-    /// The regular files that the command put at paths or opened there for writing, the last one of each path.
+    /// For each path, the last regular file that the command put there or opened there for writing.
     used: HashMap<PathBuf, FileId>,
-    /// Paths where the command met a file that neither was there before nor is its own.
+    /// Paths at which the command found a file that neither was there before nor is its own.
     contested: HashSet<PathBuf>,
 }
 
@@ -69,8 +69,8 @@ impl CommandChanges {
         &self.dirs
     }
 
-    /// The path under which the state of the entry at `path` must be stored before it changes; `None` if that needs no
-    /// storing: it is stored, or the entry is in a new directory.
+    /// The path under which the state of the entry at `path` must be stored before it changes; `None` if it is stored already
+    /// or the entry is in a new directory.
     pub fn unstored(&self, path: &Path) -> Option<PathBuf> {
         if self.dirs.is_moved(path) {
             return None;
@@ -88,7 +88,7 @@ impl CommandChanges {
         self.in_new.contains_key(path)
     }
 
-    /// Stores the previous state of an entry of a new directory that is not the command's, or that gets a file which is not.
+    /// Stores the previous state of an entry of a new directory, if the entry, or the file that it gets, is not the command's.
     pub fn store_in_new(&mut self, path: PathBuf, state: PathState) {
         self.in_new.entry(path).or_insert(state);
     }
@@ -107,14 +107,14 @@ impl CommandChanges {
         self.used.insert(former, file);
     }
 
-    /// Whether the file at `former` after the command is another one than the command left there.
+    /// Whether the file at `former` after the command is not the one that the command left there.
     fn is_contested(&self, former: &Path, before: &PathState, after: &PathState) -> bool {
         let left = self.used.get(former).copied().or(before.file);
         self.contested.contains(former) || after.file.is_some_and(|file| left != Some(file))
     }
 
-    /// Forgets an entry that did not exist before and does not exist now, as a temporary file. Returns whether it is not
-    /// stored any more.
+    /// Forgets an entry that neither existed before nor exists now, such as a temporary file. Returns whether it is no longer
+    /// stored.
     pub fn forget_if_absent(&mut self, former: &Path, exists: impl FnOnce(&Path) -> bool) -> bool {
         match self.previous.get(former) {
             None => true,
@@ -134,7 +134,7 @@ impl CommandChanges {
 
     /// The stored previous state of what was at `former`, moved directories included.
     pub fn stored_at(&self, former: &Path) -> Option<&Node> {
-        // After a move the entry at the former path is another one.
+        // After a move, what is stored for the former path may be about another entry.
         self.moved.get(former).or_else(|| self.previous.get(former).map(|state| &state.node))
     }
 
@@ -143,12 +143,12 @@ impl CommandChanges {
         self.key(path)
     }
 
-    /// Notes that the directory that was at `former` is there again, after it was removed.
+    /// Notes that the removed directory that was at `former` is there again.
     pub fn restored_directory(&mut self, former: &Path) {
         self.dirs.restored(former);
     }
 
-    /// Notes what happens to a directory. Must be called after the states of the entries are stored.
+    /// Notes what happens to a directory. The states of the entries must be stored before.
     pub fn apply(&mut self, event: DirectoryEvent<'_>) {
         match event {
             DirectoryEvent::Created(path) => self.dirs.created(path),
@@ -157,7 +157,7 @@ impl CommandChanges {
                 if let Some(former) = self.dirs.former_path(from)
                     && !self.dirs.is_tracked(&former)
                 {
-                    // From now on the entry at its former path is another one.
+                    // From now on, the former path belongs to another entry.
                     let stored = self.previous.remove(&former);
                     let before = stored.map_or_else(|| node.clone(), |state| state.node);
                     self.moved.insert(former, before);
@@ -190,8 +190,8 @@ impl CommandChanges {
         self.dirs.former_path(parent).map(|parent| parent.join(name))
     }
 
-    /// The changes: what existed before the command under its path at that time, moved directories, and what was created.
-    /// The second list says what could not be read.
+    /// The command's changes: what existed before it, under its path at that time; moved directories; and what was created. The
+    /// second list says what could not be read.
     pub fn compare(&self, view: &mut dyn CommandView) -> (Vec<Change>, Vec<String>) {
         let mut comparison = Comparison { existing: Vec::new(), created: Vec::new(), unreadable: Vec::new() };
         let mut previous: Vec<_> = self.previous.iter().collect();
@@ -271,7 +271,7 @@ struct Comparison {
 impl Comparison {
     fn add(&mut self, former: &Path, current: &Path, before: &PathState, after: PathState, contested: bool) {
         let is_linked = before.node.linked().is_some() || after.node.linked().is_some();
-        // Another file with the same bytes is a change, too, if either has other names.
+        // A different file with the same bytes is a change, too, if either has other names.
         let is_another =
             is_linked && before.file.is_some() && after.file.is_some() && before.file != after.file;
         if !is_another && before.node.fully_same_as(&after.node) {

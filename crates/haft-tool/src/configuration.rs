@@ -29,6 +29,6 @@ pub trait Configuration: Send + Sync {
     fn list(&self) -> Result<Vec<Setting>, ToolError>;
     /// One setting.
     fn get(&self, name: &str) -> Result<Setting, ToolError>;
-    /// The file's new bytes, everything else in it as it was. A value that does not fit the setting is an error.
+    /// The file's new bytes, with everything else as it was. A value that does not fit the setting is an error.
     fn changed(&self, file: Option<&[u8]>, name: &str, value: &Value) -> Result<Vec<u8>, ToolError>;
 }

@@ -1,17 +1,17 @@
-//! Where directories are that a command created, removed or moved, and where they were before it.
+//! Tracks where directories are that a command created, removed or moved, and where they were before the command.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 
-/// The directories that a command created, removed or moved. A directory is known by its path before the command, its
-/// former path; one that did not exist has none.
+/// The directories that a command created, removed or moved. A directory is identified by its former path, the one before the
+/// command; a new directory has none.
 #[derive(Debug, Default)]
 pub struct DirectoryTracker {
-    /// The former path of the directory at a path, `None` if it is new. Lists moved directories and those new ones that
-    /// are not in a new directory.
+    /// By current path, the former path, `None` if the directory is new. Contains moved directories, and new ones that are not
+    /// inside a new one.
     former: BTreeMap<PathBuf, Option<PathBuf>>,
-    /// The path of the directory with this former path, `None` if it was removed. Lists moved and removed ones.
+    /// By former path, the current path, `None` if the directory was removed. Contains moved and removed directories.
     current: HashMap<PathBuf, Option<PathBuf>>,
 }
 
@@ -35,7 +35,7 @@ impl DirectoryTracker {
         self.new_ancestor(path).is_some()
     }
 
-    /// The new directory at or above `path` that contains it, with no moved one in between.
+    /// The new directory at or above `path`, if no moved directory is in between.
     pub fn new_ancestor<'p>(&self, path: &'p Path) -> Option<&'p Path> {
         if self.former.is_empty() {
             return None;
@@ -44,7 +44,7 @@ impl DirectoryTracker {
         self.former[above].is_none().then_some(above)
     }
 
-    /// The path of the directory that was at `former`; `None` if it was removed.
+    /// The current path of the directory that was at `former`; `None` if it was removed.
     pub fn current_path(&self, former: &Path) -> Option<PathBuf> {
         if !self.current.is_empty() {
             for above in former.ancestors() {
@@ -63,7 +63,7 @@ impl DirectoryTracker {
         self.former.get(path).is_some_and(Option::is_some)
     }
 
-    /// Whether a directory that existed at `former`, or above it, was moved or removed.
+    /// Whether the directory that was at `former`, or one above it, was moved or removed.
     pub fn has_left(&self, former: &Path) -> bool {
         !self.current.is_empty() && former.ancestors().any(|above| self.current.contains_key(above))
     }
@@ -80,7 +80,7 @@ impl DirectoryTracker {
         new.filter(move |path| is_top(path))
     }
 
-    /// The former and current paths of the directories that are elsewhere now, other than with a directory above them.
+    /// The former and current paths of the directories that were moved themselves, not just with a directory above them.
     pub fn moves(&self) -> Vec<(&Path, &Path)> {
         let is_elsewhere = |former: &Path, current: &Path| {
             let with_parent = former.parent().and_then(|parent| self.current_path(parent));
@@ -108,13 +108,13 @@ impl DirectoryTracker {
         }
     }
 
-    /// Notes that the directory that was at `former` is there again, after it was removed.
+    /// Notes that the removed directory that was at `former` is there again.
     pub fn restored(&mut self, former: &Path) {
         self.former.remove(former);
         self.current.remove(former);
     }
 
-    /// Notes that the directory at `from` was moved to `to`, where nothing is.
+    /// Notes that the directory at `from` was moved to `to`, which was free.
     pub fn moved(&mut self, from: &Path, to: &Path) {
         let former = self.former_path(from);
         let below: Vec<PathBuf> = self
@@ -139,7 +139,7 @@ impl DirectoryTracker {
     }
 }
 
-/// `path`, which is in `from`, at the same place in `to`.
+/// The path in `to` that corresponds to `path` in `from`.
 fn rebase(path: &Path, from: &Path, to: &Path) -> PathBuf {
     match path.strip_prefix(from) {
         Ok(rest) if !rest.as_os_str().is_empty() => to.join(rest),

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 /// One thing a call will touch.
 ///
-/// Exhaustive on purpose: policy decides on each effect in a `match` without a wildcard, so that a new effect does not
-/// compile before the decision on it is written.
+/// Exhaustive on purpose: policy matches on effects without a wildcard, so a new effect does not compile until the decision
+/// about it is written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "effect", rename_all = "snake_case")]
 pub enum Effect {
@@ -161,7 +161,7 @@ pub enum SideEffect {
 }
 
 impl SideEffect {
-    /// The class of a tool with these kinds of effects: the gravest of them counts.
+    /// The class of a tool with these kinds of effects: that of the gravest one.
     pub fn of(effects: &[EffectKind]) -> Self {
         let class = |kind: &EffectKind| match kind {
             EffectKind::Spawn => Self::Spawns,

@@ -1,4 +1,4 @@
-//! One error type, and one table that says everything about each of its kinds.
+//! One error type, and one table with everything about each of its kinds.
 
 use std::fmt;
 
@@ -27,10 +27,10 @@ macro_rules! kinds {
             /// The variant's name in the `clawft` dialect.
             pub const fn clawft_name(self) -> &'static str { match self { $( Self::$variant => $clawft, )* } }
 
-            /// Whether the same call may succeed when it is simply made again.
+            /// Whether the same call may succeed if it is simply repeated.
             pub const fn retry_can_help(self) -> bool { match self { $( Self::$variant => $retry, )* } }
 
-            /// What the model is told to do next, when the error itself does not say it better.
+            /// What the model is told to do next, unless the error itself says something better.
             pub const fn advice(self) -> &'static str { match self { $( Self::$variant => $advice, )* } }
         }
     };
@@ -51,7 +51,7 @@ kinds! {
     InvalidPath: "invalid_path", loom "PathOutsideWorkspace", clawft "InvalidPath", retry false, "Use a path inside the workspace.";
     /// The time limit passed before the work was done.
     Timeout: "timeout", loom "Timeout", clawft "Timeout", retry true, "Allow more time or do less at once.";
-    /// The text or cell to act on is not in the file, or not there only once.
+    /// The text or cell to act on is not in the file, or is there more than once.
     TargetNotFound: "target_not_found", loom "TargetNotFound", clawft "InvalidArgs", retry false, "Read the file again and use its exact text.";
     /// Another program or call changed the same thing meanwhile.
     Conflict: "conflict", loom "Io", clawft "ExecutionFailed", retry true, "Read the current state and try again.";
@@ -136,7 +136,7 @@ impl ToolError {
         Self::new(ErrorKind::Internal, message)
     }
 
-    /// [`ErrorKind::Io`], or the closer kind that the operating system's answer means.
+    /// [`ErrorKind::Io`], or a more precise kind if the operating system's error has one.
     pub fn io(what: impl fmt::Display, error: &std::io::Error) -> Self {
         use std::io::ErrorKind as Os;
         let kind = match error.kind() {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Output, ToolError};
 
-/// Milliseconds since 1970, the one way times are written.
+/// The time in milliseconds since 1970, the form in which all times are written.
 pub fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
@@ -15,16 +15,16 @@ pub fn now_ms() -> u64 {
 /// How far a running call has come.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
-    /// From 0.0 to 1.0, where the end is known.
+    /// From 0.0 to 1.0, if the end is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fraction: Option<f32>,
     /// A status line for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Files, bytes or whatever the tool counts.
+    /// The number of files, bytes or whatever else the tool counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub units_processed: Option<u64>,
-    /// What the call has written since the last report, or the newest part of it.
+    /// What the call has output since the last report, or the newest part of that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
 }
@@ -35,7 +35,7 @@ impl Progress {
         Self { message: Some(message.into()), ..Self::default() }
     }
 
-    /// Only what the call has written.
+    /// Only output.
     pub fn output(output: impl Into<String>) -> Self {
         Self { output: Some(output.into()), ..Self::default() }
     }

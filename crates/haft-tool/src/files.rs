@@ -28,7 +28,7 @@ pub enum FileKind {
 pub struct OpenFile {
     /// Its content, from the first byte on.
     pub reader: Box<dyn Read + Send>,
-    /// Its size when it was opened; 0 also for files without a known size, such as those of `/proc`.
+    /// Its size when it was opened; 0 if the size is not known, as in `/proc`.
     pub size: u64,
     /// The path that was opened.
     pub path: PathBuf,
@@ -70,7 +70,7 @@ pub struct Written {
 pub struct WalkRequest {
     /// Where it starts. If this is a file, it is the only one visited.
     pub root: PathBuf,
-    /// Globs in gitignore syntax: only what they match, or with `!` all but that.
+    /// Globs in gitignore syntax: only what they match or, with `!`, everything else.
     pub globs: Vec<String>,
     /// Ripgrep's name of a file type, for example `rust`.
     pub file_type: Option<String>,
@@ -95,10 +95,10 @@ pub trait WalkedFile {
 /// Called by one thread of a walk for each file; `Break` ends the whole walk.
 pub type FileVisitor<'a> = Box<dyn FnMut(&dyn WalkedFile) -> ControlFlow<()> + Send + 'a>;
 
-/// Returns the new content for the old one (`None`: there is no file yet). Called again if the file changed meanwhile.
+/// Returns the new content for the old one (`None`: no file yet). Called again if the file changed meanwhile.
 pub type EditFn<'a> = dyn FnMut(Option<&[u8]>) -> Result<Vec<u8>, ToolError> + 'a;
 
-/// One step of a restore. Its paths are those that hold when the steps before it have been performed.
+/// One step of a restore. Its paths are those after the steps before it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(clippy::large_enum_variant, reason = "nearly all steps are of the large variant")]
@@ -113,18 +113,18 @@ pub enum RestoreStep {
         /// The state to restore.
         to: Node,
     },
-    /// Moves a directory with everything in it out of the way, until `MoveIn` brings it to its new path.
+    /// Moves a directory with everything in it out of the way, until a `MoveIn` puts it at its new path.
     MoveOut {
         /// Its path.
         #[serde(with = "crate::path_text")]
         from: PathBuf,
     },
-    /// Moves a directory in that `MoveOut` moved away.
+    /// Moves a directory in that a `MoveOut` moved away.
     MoveIn {
         /// The path of the `MoveOut`.
         #[serde(with = "crate::path_text")]
         from: PathBuf,
-        /// The new path, at which nothing is.
+        /// The new path, which is free.
         #[serde(with = "crate::path_text")]
         to: PathBuf,
     },
@@ -141,17 +141,17 @@ impl RestoreStep {
     }
 }
 
-/// A step, and the path at which what it brings or takes away is kept until the restore has ended.
+/// A step, and the path at which what it puts in place or removes is kept until the restore has ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StagedStep {
     /// The step.
     pub step: RestoreStep,
-    /// The path, in a directory of Haft's own.
+    /// The path, in one of Haft's own directories.
     #[serde(with = "crate::path_text")]
     pub slot: PathBuf,
 }
 
-/// A restore, which is performed as a whole or not at all.
+/// A restore. It is performed as a whole or not at all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RestorePlan {
     /// The steps, in order.
@@ -179,8 +179,8 @@ pub trait Files: Send + Sync {
     }
     /// Replaces a file's content by what `edit` returns for it, atomically and recorded.
     ///
-    /// Mode, owner and extended attributes are kept; missing parent directories are created; changes by other writers are
-    /// never overwritten.
+    /// Keeps mode, owner and extended attributes, creates missing parent directories, and never overwrites changes by other
+    /// writers.
     fn update(&self, path: &Path, edit: &mut EditFn<'_>) -> Result<Written, ToolError>;
     /// Visits files in parallel and in no particular order; `visitors` is called once per thread.
     fn walk<'a>(
@@ -190,7 +190,7 @@ pub trait Files: Send + Sync {
     ) -> Result<(), ToolError>;
     /// The state of `path` itself, links not followed, with the hash of its content.
     fn observe(&self, path: &Path) -> Result<Node, ToolError>;
-    /// Restores paths to earlier states, recorded; `content` opens the stored content of a file, which is checked against its
-    /// hash. If a step fails, what was done before it is undone.
+    /// Restores paths to earlier states, and records that. `content` opens the stored content of a file, which is checked
+    /// against its hash. If a step fails, the steps before it are undone.
     fn restore(&self, plan: &RestorePlan, content: &OpenContent<'_>) -> Result<(), ToolError>;
 }

@@ -1,4 +1,4 @@
-//! Objects of git repositories, and what recorded calls had to do with them.
+//! Objects of git repositories, and how recorded calls affected them.
 
 use std::path::{Path, PathBuf};
 
@@ -21,20 +21,20 @@ pub struct GitBlob<'a> {
 pub struct GitObjectFile {
     /// Its path.
     pub path: PathBuf,
-    /// When it was created; when its inode changed last, where that is not known.
+    /// When it was created or, if that is not known, when its inode last changed.
     pub created_at: u64,
-    /// When its inode changed last.
+    /// When its inode last changed.
     pub changed_at: u64,
 }
 
-/// What a call had to do with an object.
+/// How a call affected an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GitObjectEventKind {
     /// The call found it in a file that it then changed or removed. No other call ran meanwhile.
     Found,
     /// The call wrote a file that contains it, or may contain it.
     Written,
-    /// The call wrote its content to a file of another kind, from which the user may have added it.
+    /// The call wrote its content to a file outside git's object store, from which the user may have added it.
     ContentWritten,
 }
 
@@ -51,7 +51,7 @@ pub struct GitObjectEvent {
     pub started_at: u64,
 }
 
-/// The directory of objects that a loose object or an index belongs to, by its path.
+/// The directory of objects to which a loose object or an index at `path` belongs.
 pub fn git_objects_directory(path: &Path) -> Option<&Path> {
     path.ancestors().nth(2)
 }

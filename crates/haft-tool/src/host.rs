@@ -40,9 +40,9 @@ pub struct AgentRequest {
     pub kind: String,
     /// Which model, in the caller's words.
     pub model: Option<String>,
-    /// The agent to go on with.
+    /// The agent to continue.
     pub resume: Option<String>,
-    /// Whether the caller goes on meanwhile.
+    /// Whether the caller continues meanwhile.
     pub background: bool,
     /// How many rounds it may take.
     pub max_turns: Option<u32>,
@@ -57,10 +57,10 @@ pub struct AgentRequest {
     pub trace: Option<TraceContext>,
 }
 
-/// What became of an agent.
+/// A report about an agent that has ended, or runs in the background.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentReport {
-    /// Its id, to go on with it or to read its output.
+    /// Its id, to continue it or to read its output.
     pub id: String,
     /// What it said at the end; nothing while it runs in the background.
     pub said: Option<String>,
@@ -79,16 +79,16 @@ pub struct AgentTask {
     pub description: String,
     /// Its state.
     pub state: TaskState,
-    /// What it said at the end, or what it does now.
+    /// What it said at the end, or what it is doing.
     pub text: String,
 }
 
-/// A plan that waits for the user's yes.
+/// A plan that waits for the user's approval.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PlanReady {
     /// The plan, if the caller wrote it down.
     pub plan: Option<String>,
-    /// What it would like to be allowed: a tool and what for.
+    /// What it asks to be allowed: a tool and what for.
     pub allow: Vec<(String, String)>,
 }
 
@@ -116,7 +116,7 @@ pub struct Resource {
 pub enum ModelRole {
     /// A small and fast one, for a summary.
     Small,
-    /// Another one than the caller, for a second opinion.
+    /// A different one than the caller, for a second opinion.
     Oracle,
 }
 
@@ -125,7 +125,7 @@ pub enum ModelRole {
 pub struct ModelRequest {
     /// Which model.
     pub role: ModelRole,
-    /// The model's name, if it is to be a certain one.
+    /// The model's name, if it must be a particular one.
     pub model: Option<String>,
     /// How it should answer.
     pub system: Option<String>,
@@ -166,9 +166,9 @@ pub enum HostAnswer {
 pub enum Audience {
     /// A person.
     Person,
-    /// No one here. A server's page may show the question to a person.
+    /// No one here, but a server's page may show the question to a person.
     PagesOnly,
-    /// No one, nowhere: the user does not want to be asked.
+    /// No one anywhere: the user does not want to be asked.
     NoOne,
 }
 
@@ -186,10 +186,10 @@ pub struct Message {
 /// What tools need beyond a machine: answers of the user, agents, models, servers, channels.
 ///
 /// The command line, the loop and the MCP server each implement what they can. A method that a host does not implement is
-/// forwarded to [`Host::fallback`]; without a fallback it is an error that says so. All methods may block and must return soon
+/// forwarded to [`Host::fallback`] or, without one, returns an error that says so. All methods may block, and must return soon
 /// after `cancel` fires.
 pub trait Host: Send + Sync {
-    /// The host that does what this one does not.
+    /// The host that implements what this one does not.
     fn fallback(&self) -> Option<&dyn Host> {
         None
     }
@@ -214,8 +214,8 @@ pub trait Host: Send + Sync {
         self.fallback()?.may_reach(request, cancel)
     }
 
-    /// Called after [`Host::ask`], [`Host::may_reach`] or [`Host::plan_ready`] has returned because the question was answered in
-    /// another place: by whom, and what they did, such as "denied it".
+    /// Called after [`Host::ask`], [`Host::may_reach`] or [`Host::plan_ready`] has returned because the question was answered
+    /// elsewhere. `by` names the person, `did` what they did, such as "denied it".
     fn answered_elsewhere(&self, by: &str, did: &str) {
         if let Some(host) = self.fallback() {
             host.answered_elsewhere(by, did);
@@ -237,7 +237,7 @@ pub trait Host: Send + Sync {
         }
     }
 
-    /// The agent with this id, if it was started in the background; with `wait`, after its end or that time.
+    /// The agent with this id, if it was started in the background. `wait` is how long to wait for its end.
     fn agent_task(&self, id: &str, wait: Option<Duration>, cancel: &Cancel) -> Option<AgentTask> {
         self.fallback()?.agent_task(id, wait, cancel)
     }

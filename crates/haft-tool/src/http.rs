@@ -56,7 +56,7 @@ impl HttpRequest {
     }
 }
 
-/// A response, with any status. A request without a response is an error.
+/// A response, whatever its status. Without a response, a request fails with an error.
 #[derive(Debug, Clone)]
 pub struct HttpResponse {
     /// The status code.
@@ -71,7 +71,7 @@ pub struct HttpResponse {
     pub body: Vec<u8>,
     /// The number of decompressed bytes that were read.
     pub total_bytes: u64,
-    /// Whether the body was longer than what was read.
+    /// Whether the body was longer than what was read of it.
     pub more: bool,
     /// The target of a redirect that was not followed.
     pub redirect: Option<String>,
@@ -84,8 +84,8 @@ impl HttpResponse {
     }
 }
 
-/// The network inside the scope. An address that the scope does not allow is not reached, whatever names, redirects and
-/// later DNS answers say.
+/// The network inside the scope. Neither names, redirects nor later DNS answers lead to an address that the scope does not
+/// allow.
 pub trait Http: Send + Sync {
     /// Sends a request and reads the response. Blocks; ends early when the call is cancelled.
     fn fetch(&self, request: &HttpRequest) -> Result<HttpResponse, ToolError>;

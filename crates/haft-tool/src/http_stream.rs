@@ -42,13 +42,13 @@ impl HttpStream {
 
 /// The body of a response.
 pub trait HttpBody: Send {
-    /// The next bytes, decompressed; `None` at the end. Waits for at most `limit`, and not when cancelled.
+    /// The next bytes, decompressed; `None` at the end. Waits for at most `limit` or until cancelled.
     fn next(&mut self, limit: Duration, cancel: &Cancel) -> Result<Option<Vec<u8>>, ToolError>;
 }
 
 /// Streaming requests over reused connections.
 pub trait HttpStreams: Send + Sync {
-    /// Sends a request and waits for the head of its response, for at most `limit`, and not when cancelled.
+    /// Sends a request and waits for the head of its response, for at most `limit` or until cancelled.
     fn open(&self, request: StreamRequest, limit: Duration, cancel: &Cancel)
     -> Result<HttpStream, ToolError>;
 }

@@ -8,16 +8,16 @@ const READ_BUFFER_BYTES: usize = 64 << 10;
 /// The capacity that is kept between lines.
 const MAX_KEPT_BYTES: usize = 4 * READ_BUFFER_BYTES;
 
-/// Takes bytes as they arrive and gives lines.
+/// Takes bytes as they arrive and returns lines.
 #[derive(Debug)]
 pub struct LineSplitter {
     max_line_bytes: usize,
     received: Vec<u8>,
     /// Where the next line begins.
     start: usize,
-    /// Up to where there is no line feed.
+    /// Up to where no line feed was found.
     searched: usize,
-    /// Whether the current line is too long and is discarded up to its end.
+    /// Whether the current line is too long and being discarded up to its end.
     skipping: bool,
     /// Allocated once: zeroing it for every read would cost more than most reads.
     buffer: Vec<u8>,
@@ -28,7 +28,7 @@ pub struct LineSplitter {
 pub enum InputLine {
     /// A line that is not blank, without its end.
     Whole(Vec<u8>),
-    /// A line exceeded the limit and was discarded; the following lines are intact.
+    /// A line that exceeded the limit and was discarded; the following lines are intact.
     TooLong,
 }
 
@@ -60,7 +60,7 @@ impl LineSplitter {
             self.searched = self.start;
             if self.start == self.received.len() {
                 self.received.clear();
-                // The memory of a long line is not kept for the short ones after it.
+                // Does not keep the memory of a long line for the short ones after it.
                 self.received.shrink_to(MAX_KEPT_BYTES);
                 (self.start, self.searched) = (0, 0);
             }

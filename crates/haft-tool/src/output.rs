@@ -1,21 +1,21 @@
-//! What a tool gives back, before and after `bound`.
+//! What a tool returns, before and after `bound`.
 
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::{ErrorKind, ToolError};
 
-/// Text of which the middle may already be gone, because it never fitted into memory.
+/// Text whose middle may be missing, because it never fitted into memory.
 ///
-/// Keeping the gap as a fact lets `bound` cut once, with true counts, instead of cutting what was cut.
+/// Because the gap is explicit, `bound` can cut once and with true counts, instead of cutting text that was already cut.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Text {
-    /// The beginning; all of the text when nothing is missing.
+    /// The beginning; the whole text if nothing is missing.
     pub head: String,
     /// How many bytes are missing between head and tail.
     #[serde(skip_serializing_if = "is_zero")]
     pub missing_bytes: u64,
-    /// The end, when something is missing before it.
+    /// The end, if something is missing before it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub tail: String,
 }
@@ -47,7 +47,7 @@ impl Text {
             end.push('\n');
         }
         if next.missing_bytes > 0 && self.missing_bytes > 0 {
-            // There is room for one gap: what lies between two of them becomes part of it.
+            // There is only one gap, so what lies between two of them becomes part of it.
             let between = (self.tail.len() + next.head.len()) as u64;
             let missing_bytes = self.missing_bytes + between + next.missing_bytes;
             return Self { head: self.head, missing_bytes, tail: next.tail };
@@ -72,7 +72,7 @@ impl From<&str> for Text {
     }
 }
 
-/// One piece of a result. Exhaustive, so that no provider format can leave out a new kind of piece.
+/// One piece of a result. Exhaustive, so that no provider format can forget a new kind of piece.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Content {

@@ -1,5 +1,5 @@
-//! Paths as text. A Unix path is bytes, and JSON is not: a byte that is no UTF-8 is written as a NUL and two
-//! hexadecimal digits, which no real path can contain.
+//! Paths as text. A Unix path is bytes, but JSON is text: a byte that is not UTF-8 is written as a NUL, which no real path can
+//! contain, and two hexadecimal digits.
 
 use std::borrow::Cow;
 use std::ffi::OsString;

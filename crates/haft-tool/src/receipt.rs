@@ -39,7 +39,7 @@ impl ReceiptState {
     }
 }
 
-/// What `decide` (or the user) said.
+/// What `decide` or the user decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -66,7 +66,7 @@ impl Verdict {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Decision {
-    /// What was said.
+    /// The verdict.
     pub verdict: Verdict,
     /// Why, in one sentence.
     pub reason: String,
@@ -143,7 +143,7 @@ pub struct Receipt {
     /// What the scope refused to its commands.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub denials: Vec<Denial>,
-    /// Files that it changed and that programs run when the project is built or run, as paths in the workspace.
+    /// Files that it changed and that run when the project is built or run, as paths in the workspace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs_on_build: Vec<String>,
     /// The span that the call belongs to: of its turn, or of the program that asked for it.

@@ -1,4 +1,4 @@
-//! How the World records what a call changes, before it changes it.
+//! How the World records what a call is about to change.
 
 use std::fmt;
 use std::io::Read;
@@ -12,7 +12,7 @@ use crate::{
     Hash, Node, ReceiptState, StagedStep, ToolError,
 };
 
-/// The session's note with the directory in which its shell is. Questions about commands name it.
+/// The name of the session's note with its shell's current directory, which questions about commands show.
 pub const WORKING_DIRECTORY_NOTE: &str = "working_directory";
 
 /// The bytes of a file, on their way into the ledger.
@@ -52,7 +52,7 @@ pub struct Intent<'a> {
     pub temp: Option<PathBuf>,
 }
 
-/// How a call, or a background task of its own receipt, ended.
+/// How a call ended, or a background task with a receipt of its own.
 #[derive(Debug, Clone, Default)]
 pub struct CallEnd {
     /// The final state; never `Running`.
@@ -93,13 +93,13 @@ impl CallEnd {
     }
 }
 
-/// The output of a running command, for other processes. It is gone when this is dropped.
+/// The output of a running command, for other processes. Dropping this removes it.
 pub trait LiveOutput: Send {
     /// Appends output, after `skipped` bytes that are left out. An error only means that no one sees it before the command ends.
     fn push(&mut self, skipped: u64, bytes: &[u8]) -> Result<(), ToolError>;
 }
 
-/// The record of one call: what the crates of the World report while the call is performed.
+/// The record of one call, to which the crates of the World report while it is performed.
 pub trait Record: Send + Sync {
     /// Makes the intents and the previous contents durable. Nothing is changed before this returns, or if it fails.
     fn intend(&self, intents: &mut [Intent<'_>]) -> Result<(), ToolError>;
@@ -107,19 +107,19 @@ pub trait Record: Send + Sync {
     /// Reports a change that was made; its `after` is the actual new state.
     fn changed(&self, change: Change);
 
-    /// The file by whose locks calls that write the same path take turns. Commands cannot open it. None by default.
+    /// The file whose locks make calls that write the same path take turns. Commands cannot open it. None by default.
     fn lock_file(&self) -> Result<Option<PathBuf>, ToolError> {
         Ok(None)
     }
 
-    /// The file of stored states. The processes of a command hold a lock on it, and its time is set when the last of them has
-    /// ended after Haft died. None by default.
+    /// The file of stored states. The processes of a command hold a lock on it. If Haft dies, its time is set when the last of
+    /// them ends. None by default.
     fn spool_file(&self) -> Result<Option<PathBuf>, ToolError> {
         Ok(None)
     }
 
-    /// Stores that a command is about to start whose changes are not stored before they are made. Without this, recovery takes
-    /// a command without stored states for one that changed nothing.
+    /// Stores that a command without a witness is about to start. Otherwise recovery takes a command without stored states for
+    /// one that changed nothing.
     fn unwitnessed(&self) -> Result<(), ToolError> {
         Ok(())
     }
@@ -127,9 +127,9 @@ pub trait Record: Send + Sync {
     /// Reports something that undo will not restore.
     fn not_reversible(&self, reason: String);
 
-    /// Stores the state of a path before a command's first change to it. If the node of a file has no hash, returns hash
-    /// and size of the content, so that a large file is read only once. Survives the death of Haft, not a power failure:
-    /// it costs one write into the page cache.
+    /// Stores the state of a path before a command's first change to it. If the node of a file has no hash, returns hash and
+    /// size of the content, so that a large file is read only once. Survives the death of Haft but not a power failure, for the
+    /// cost of one write to the page cache.
     fn witness(
         &self,
         path: &Path,
@@ -137,8 +137,8 @@ pub trait Record: Send + Sync {
         content: FileContent<'_>,
     ) -> Result<Option<(Hash, u64)>, ToolError>;
 
-    /// The same for an entry of a directory that the command created, under its current path: another program put it there,
-    /// or it gets a file of another program.
+    /// The same for an entry of a directory that the command created, under its current path. Needed if another program put the
+    /// entry there, or if it gets a file of another program.
     fn witness_in_new(
         &self,
         path: &Path,
@@ -158,7 +158,7 @@ pub trait Record: Send + Sync {
         Ok(())
     }
 
-    /// Withdraws the last `witness_directory`: the kernel refused it.
+    /// Withdraws the last `witness_directory`, because the operation failed.
     fn cancel_directory(&self) -> Result<(), ToolError>;
 
     /// The bytes with this hash that `witness` has stored for this call.
@@ -171,18 +171,18 @@ pub trait Record: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Keeps the content of a list of git objects that the call's command wrote, so that a later call can tell which objects
-    /// are from this one.
+    /// Keeps the content of a list of git objects that the call's command wrote, so that later calls can tell which objects it
+    /// wrote.
     fn keep_index(&self, _content: &mut dyn Read) -> Result<(), ToolError> {
         Ok(())
     }
 
-    /// What recorded calls, this one included, had to do with a blob, in the order of the calls.
+    /// How recorded calls, this one included, affected a blob, in the order of the calls.
     fn blob_events(&self, _blob: &GitBlob<'_>) -> Result<Vec<GitObjectEvent>, ToolError> {
         Err(ToolError::internal("this record knows no earlier calls"))
     }
 
-    /// Whether an earlier call has left a file with this hash, and no completed call where it `was_judged`.
+    /// Whether an earlier call left a file with this hash, and no completed call left one where it `was_judged`.
     fn is_from_call(
         &self,
         _hash: &str,
@@ -191,7 +191,7 @@ pub trait Record: Send + Sync {
         Ok(true)
     }
 
-    /// Whether another call was running at `changed_at` (milliseconds since 1970) and has not ended.
+    /// Whether another call was running at `changed_at` (milliseconds since 1970) and has not ended yet.
     fn runs_beside_another(&self, _changed_at: u64) -> Result<bool, ToolError> {
         Ok(true)
     }
@@ -206,7 +206,7 @@ pub trait Record: Send + Sync {
         Ok(())
     }
 
-    /// Stores that this many steps of the restore have been made, or are about to be: the last one may not have been made.
+    /// Stores that `made` steps of the restore have been made. The last of them may only be about to be made.
     fn restore_step(&self, _made: usize) -> Result<(), ToolError> {
         Ok(())
     }

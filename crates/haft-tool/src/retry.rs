@@ -14,13 +14,13 @@ pub const RETRY_STATUSES: &[u16] = &[408, 409, 429, 500, 502, 503, 504, 529];
 pub struct RetryPolicy {
     /// How often it is made in all.
     pub attempts: u32,
-    /// Statuses after which it is made again; failed connections and timeouts count too.
+    /// Statuses after which it is made again, as after failed connections and timeouts.
     pub statuses: &'static [u16],
-    /// The first wait, if the server names none; the next ones double.
+    /// The first wait if the server names none; each further one is twice as long.
     pub base: Duration,
-    /// The longest wait of our own choice.
+    /// The longest wait that Haft itself chooses.
     pub cap: Duration,
-    /// The longest wait that a server may ask for; when it asks for more, its answer is final.
+    /// The longest wait that a server may ask for. If it asks for more, its answer is final.
     pub longest: Duration,
 }
 
@@ -39,7 +39,7 @@ impl Default for RetryPolicy {
 /// A wait before the next attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pause {
-    /// What came of the last attempt.
+    /// How the last attempt failed.
     pub why: String,
     /// How long to wait.
     pub wait: Duration,
@@ -60,20 +60,20 @@ impl Pause {
 /// Whether the outcome of an attempt is final.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AttemptVerdict {
-    /// It is: a success, or a failure that another attempt would repeat.
+    /// It is: the attempt succeeded, or another one would fail in the same way.
     Final,
     /// Another attempt may succeed.
     Retry {
-        /// What came of this attempt, for people.
+        /// How this attempt failed, for people.
         why: String,
-        /// How long the server wants to be left alone.
+        /// How long the server wants the client to wait.
         wait: Option<Duration>,
     },
 }
 
 impl RetryPolicy {
-    /// Makes attempts until one has a final outcome, there are no more, or the server asks for a longer wait than
-    /// [`RetryPolicy::longest`]. `pause` waits, and ends it all by an error.
+    /// Makes attempts until one has a final outcome, none is left, or the server asks for a longer wait than
+    /// [`RetryPolicy::longest`]. `pause` waits; its error ends everything.
     pub fn run<T, E>(
         &self,
         mut attempt: impl FnMut() -> Result<T, E>,
@@ -93,8 +93,8 @@ impl RetryPolicy {
         }
     }
 
-    /// Makes the request until it has a final answer. `asked` reads from an answer how long its server wants to be left
-    /// alone; `pause` waits, and ends it all by an error.
+    /// Makes the request until it has a final answer. `asked` reads from an answer how long its server wants the client to
+    /// wait; `pause` waits, and its error ends everything.
     pub fn send(
         &self,
         http: &dyn Http,
@@ -115,7 +115,7 @@ impl RetryPolicy {
         self.run(|| http.fetch(request), verdict, pause)
     }
 
-    /// Our own wait: doubled each time, spread so that many callers do not come back together.
+    /// Haft's own wait: doubled each time, and spread so that many callers do not come back together.
     fn own(&self, attempt: u32) -> Duration {
         let doubled = self.base.saturating_mul(2_u32.saturating_pow(attempt - 1)).min(self.cap);
         let spread = RandomState::new().build_hasher().finish() % 1_001;
@@ -138,12 +138,12 @@ pub fn retry_after_of<'a>(header: impl Fn(&str) -> Option<&'a str>) -> Option<Du
     if let Some(wait) = seconds(value) {
         return Some(wait);
     }
-    // Two clocks may differ, so the server's own is asked for the time of the answer.
+    // The clocks may differ, so the time of the answer is taken from the server's.
     let now = header("date").and_then(http_date).unwrap_or(now_ms() / 1_000);
     http_date(value).map(|then| Duration::from_secs(then.saturating_sub(now)))
 }
 
-/// Seconds, whole or not, as headers and bodies of rate limits give them. What is too long for a duration is the longest one.
+/// Whole or fractional seconds, as headers and bodies of rate limits give them, capped at the longest duration.
 pub fn seconds(text: &str) -> Option<Duration> {
     let seconds: f64 = text.parse().ok()?;
     (seconds >= 0.0).then(|| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
@@ -160,7 +160,7 @@ fn http_date(text: &str) -> Option<u64> {
     let year: u64 = words.next()?.parse().ok().filter(|year| (1970..=9999).contains(year))?;
     let mut clock = words.next()?.split(':').map(|part| part.parse::<u64>().ok().filter(|part| *part < 61));
     let (hours, minutes, seconds) = (clock.next()??, clock.next()??, clock.next()??);
-    // Years begin in March here, so that the day that comes and goes is the last one.
+    // Years begin in March here, so that the leap day is the last one.
     let (year, month) = if month < 2 { (year - 1, month + 10) } else { (year, month - 2) };
     let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1;
     Some((days - 719_468) * 86_400 + hours * 3_600 + minutes * 60 + seconds)

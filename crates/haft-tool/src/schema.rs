@@ -1,4 +1,4 @@
-//! The JSON Schema of a type, in the plain form every provider takes.
+//! The JSON Schema of a type, in the plain form that every provider accepts.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -9,15 +9,15 @@ pub fn schema_of<T: JsonSchema>() -> Value {
     made::<T>(SchemaSettings::draft2020_12(), without_nulls)
 }
 
-/// The schema of the result `T`, as it is written: nulls are told, and any list may end with what `bound` puts in the
-/// place of the rest.
+/// The schema of the result `T` as it is written: with nulls, and with lists that may end with what `bound` puts in place of
+/// the rest.
 pub fn result_schema_of<T: JsonSchema>() -> Value {
     made::<T>(SchemaSettings::draft2020_12().for_serialize(), with_cut_lists)
 }
 
-/// The top-level fields of `T` whose schema has a `format`, with that format. [`schema_of`] leaves it out, because providers refuse
-/// unknown ones: a tool marks its paths with `#[schemars(extend("format" = "path"))]`, and its durations with `milliseconds` or
-/// `seconds`, for a person who types `file_path=src/a.rs timeout=30s`.
+/// The top-level fields of `T` whose schema has a `format`, with that format. A tool marks its paths with
+/// `#[schemars(extend("format" = "path"))]` and its durations with `milliseconds` or `seconds`, for a person who types
+/// `file_path=src/a.rs timeout=30s`. [`schema_of`] leaves formats out, because providers refuse unknown ones.
 pub fn formats_of<T: JsonSchema>() -> Vec<(String, String)> {
     let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
     let schema = settings.into_generator().into_root_schema_for::<T>().to_value();
@@ -77,7 +77,7 @@ fn with_cut_lists(object: &mut Map<String, Value>) {
     }
 }
 
-/// Drops what providers refuse or the model need not pay for, and makes the `change` everywhere.
+/// Drops what providers refuse or what only costs tokens, and applies `change` to every schema.
 fn plain(schema: &mut Value, change: SchemaEdit) {
     match schema {
         Value::Bool(true) => *schema = Value::Object(Map::new()),

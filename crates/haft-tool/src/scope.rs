@@ -22,7 +22,7 @@ pub enum Network {
     /// Nothing but what it serves itself on this machine.
     #[default]
     None,
-    /// These domains, `*.` before one meaning all below it, and nothing else.
+    /// Only these domains; `*.` before one means all names below it.
     Domains(Vec<String>),
     /// Everything.
     All,
@@ -31,13 +31,13 @@ pub enum Network {
 /// What a call itself may reach; its commands are held to [`Network`]. Hosts are written as [`net`](crate::net) reads them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reach {
-    /// Hosts that were let through. A name among them leads to public addresses only, an address may be any.
+    /// Hosts that were allowed. A name among them may lead only to public addresses; an address may be any.
     pub hosts: Vec<String>,
     /// Hosts whose names may lead to any address, because the user's own configuration names them.
     pub inner: Vec<String>,
     /// Whether every other public host may be reached too.
     pub public: bool,
-    /// Hosts that are not reached whatever else is said.
+    /// Hosts that are never reached, whatever else allows them.
     pub never: Vec<String>,
 }
 
@@ -48,13 +48,13 @@ pub enum Sandbox {
     /// The kernel; a command that it cannot hold is not started.
     #[default]
     On,
-    /// Nothing: the user turned the sandbox off by name.
+    /// Nothing: the user explicitly turned the sandbox off.
     Off,
 }
 
 /// What a call may touch.
 ///
-/// Paths are lexically normal and absolute; a path lies inside a root by component, never by string prefix.
+/// Paths are absolute and lexically normal. Whether a path lies in a root is decided by components, never by string prefix.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scope {
     /// The folder the call works in; also the first root.
@@ -65,9 +65,9 @@ pub struct Scope {
     pub grants: Vec<PathBuf>,
     /// Where the call may read.
     pub reads: Reads,
-    /// Paths that nothing may read or write, whatever else is said: the ledger, the configuration.
+    /// Paths that nothing may read or write, whatever else allows it: the ledger, the configuration.
     pub protected: Vec<PathBuf>,
-    /// The file of the user's settings: one of the protected paths, which only a call that said so may change.
+    /// The file of the user's settings. It is one of the protected paths; only a call that declared it may change it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<PathBuf>,
     /// Whether the call may write at all.
@@ -78,8 +78,8 @@ pub struct Scope {
     pub blocked: Vec<PathBuf>,
     /// Guarded places that may be written because a rule or the user said so.
     pub unguarded: Vec<PathBuf>,
-    /// Files that hold secrets: a glob of a name means that name anywhere, `~/` the user's home. Commands may not read them,
-    /// tools only where [`Scope::readable`] says so.
+    /// Files that hold secrets. A glob without a directory matches that name anywhere; `~/` is the user's home. Commands may
+    /// not read them, and tools only where [`Scope::readable`] says so.
     pub secrets: Vec<String>,
     /// The user's home directory, as written and with links resolved.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -103,8 +103,8 @@ pub struct Scope {
     pub sandbox: Sandbox,
 }
 
-/// Whether `path` is `folder` or lies in it; both are absolute and lexically normal. Every call asks this of many folders, so
-/// it looks at the bytes and not at the components.
+/// Whether `path` is `folder` or lies in it; both are absolute and lexically normal. Compares bytes instead of components,
+/// because every call asks this about many folders.
 pub fn lies_in(path: &Path, folder: &Path) -> bool {
     let (path, folder) = (path.as_os_str().as_bytes(), folder.as_os_str().as_bytes());
     let folder = folder.strip_suffix(b"/").unwrap_or(folder);

@@ -11,7 +11,7 @@ const MASK: &str = "***";
 pub struct Secret(String);
 
 impl Secret {
-    /// Keeps `value` to itself.
+    /// A secret with this value.
     pub fn new(value: impl Into<String>) -> Self {
         Self(value.into())
     }
@@ -21,7 +21,7 @@ impl Secret {
         &self.0
     }
 
-    /// The secret itself, or what the variable holds that it names as `${NAME}`.
+    /// The secret itself or, if it is `${NAME}`, the value of that variable.
     pub fn resolve(&self, var: &dyn Fn(&str) -> Option<String>) -> Option<Self> {
         match self.0.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')) {
             Some(name) => var(name).map(Self),
@@ -29,7 +29,7 @@ impl Secret {
         }
     }
 
-    /// `text` with the value covered, for words that came from elsewhere and may repeat it.
+    /// `text` with the value covered, for text from elsewhere that may repeat it.
     pub fn cover(&self, text: &str) -> String {
         if self.0.is_empty() { text.to_owned() } else { text.replace(&self.0, MASK) }
     }

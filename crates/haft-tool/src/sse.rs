@@ -1,7 +1,7 @@
 //! Server-sent events, parsed from bytes as they arrive.
 //!
-//! [`SseParser`] takes bytes in any pieces and gives whole events. It accepts every kind of line end, skips comments and a
-//! byte order mark, and bounds the size of an event.
+//! [`SseParser`] takes bytes in pieces of any size and returns whole events. It accepts every kind of line end, skips comments
+//! and a byte order mark, and bounds the size of an event.
 
 use memchr::{memchr, memchr2};
 
@@ -22,19 +22,19 @@ pub struct SseEvent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventTooLarge;
 
-/// Takes bytes and gives events.
+/// Takes bytes and returns events.
 #[derive(Debug)]
 pub struct SseParser {
     max_event_bytes: usize,
     received: Vec<u8>,
-    /// Up to where there is no end of a line.
+    /// Up to where no end of a line was found.
     searched: usize,
     kind: String,
     data: Vec<u8>,
     has_data: bool,
     /// Whether the last line ended with a carriage return, whose line feed may still come.
     after_return: bool,
-    /// Whether the byte order mark was checked for.
+    /// Whether the check for a byte order mark is done.
     has_begun: bool,
     /// The last event id.
     pub last_id: Option<String>,
@@ -143,7 +143,7 @@ impl SseParser {
     }
 }
 
-/// Whether a header can contain it.
+/// Whether a header can contain this value.
 fn is_visible(value: &[u8]) -> bool {
     !value.is_empty() && value.iter().all(|byte| matches!(byte, b' '..=b'~'))
 }

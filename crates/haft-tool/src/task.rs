@@ -1,4 +1,4 @@
-//! Tasks: commands that live on after the call that started them, until they end or their session does.
+//! Tasks: commands that outlive the call that started them, until they or their session end.
 
 use std::time::Duration;
 
@@ -29,9 +29,9 @@ impl TaskClass {
 pub enum TaskState {
     /// Its command runs.
     Running,
-    /// It ended by itself, well.
+    /// It ended by itself, successfully.
     Completed,
-    /// It ended by itself, and not well; or it never started.
+    /// It ended by itself, with a failure, or never started.
     Failed,
     /// Ended by the caller, or with the session.
     Stopped,
@@ -51,7 +51,7 @@ impl TaskState {
         }
     }
 
-    /// Whether nothing more will come of it.
+    /// Whether the task has ended.
     pub const fn is_over(self) -> bool {
         !matches!(self, Self::Running)
     }
@@ -70,7 +70,7 @@ pub struct TaskInfo {
     pub state: TaskState,
     /// How its command ended, if it has.
     pub exit: Option<Exit>,
-    /// The number of its own receipt, which has its changes.
+    /// The number of its own receipt, which lists its changes.
     pub receipt: i64,
 }
 
@@ -101,12 +101,12 @@ pub trait Tasks: Send + Sync {
     /// bound; its changes go to a receipt of its own.
     fn start(&self, request: &RunRequest, description: &str, class: TaskClass)
     -> Result<TaskInfo, ToolError>;
-    /// The output of a task since the last read, at most `max_bytes` of it; with `wait`, after its end or that time.
+    /// The output of a task since the last read, at most `max_bytes` of it. `wait` is how long to wait for its end.
     ///
     /// A cancelled call stops waiting at once and loses no output.
     fn read(&self, id: &str, wait: Option<Duration>, max_bytes: usize) -> Result<TaskRead, ToolError>;
     /// Ends a task with everything it started, and waits until that is done.
     fn stop(&self, id: &str) -> Result<TaskInfo, ToolError>;
-    /// All tasks that are known, the oldest first.
+    /// All known tasks, the oldest first.
     fn list(&self) -> Vec<TaskInfo>;
 }

@@ -26,15 +26,15 @@ pub trait Tool: Send + Sync + 'static {
     const BOUND: Bound = Bound::DEFAULT;
     /// Whether a number outside the range of the schema is replaced by the nearest one inside it instead of refused.
     const CLAMP_NUMBERS: bool = false;
-    /// Returns the schema of the structured result, where that is the whole result and not an addition to the text: for a
-    /// result type `T`, `Some(result_schema_of::<T>)`.
+    /// Returns the schema of the structured result, if that is the whole result and not an addition to the text. For a result
+    /// type `T` it is `Some(result_schema_of::<T>)`.
     const OUTPUT_SCHEMA: Option<fn() -> Value> = None;
 
-    /// Whether `perform` uses the World only, so that it may run in one that changes nothing to show the user what a call that
-    /// writes files would change.
+    /// Whether `perform` uses only the World. Then it can run in a World that changes nothing, to show the user which files a
+    /// call would change.
     const HAS_PREVIEW: bool = false;
 
-    /// What it needs besides the machine to be of use.
+    /// What it needs besides the machine to be useful.
     const NEEDS: Option<ToolNeed> = None;
 
     /// The arguments. `#[serde(deny_unknown_fields)]` makes a misspelt field an error.
@@ -147,7 +147,7 @@ pub trait AnyTool: Send + Sync {
     /// Converts arguments that fit the schema and plans the call.
     fn plan(self: Arc<Self>, arguments: Value, at: &Planning) -> Result<Planned<Perform>, ToolError>;
 
-    /// The arguments that are more than strings and numbers, with what they are: see [`formats_of`].
+    /// The arguments that stand for something else, such as a path, with what they stand for: see [`formats_of`].
     fn argument_formats(&self) -> Vec<(String, String)> {
         Vec::new()
     }

@@ -28,8 +28,8 @@ pub struct TraceContext {
 }
 
 impl TraceContext {
-    /// The span that two headers or variables name; `None` if the first is not valid. A `tracestate` that cannot be passed on is left
-    /// out.
+    /// The span that the two headers or variables name; `None` if the first is invalid. A `tracestate` that cannot be passed on
+    /// is left out.
     pub fn parse(traceparent: &str, tracestate: Option<&str>) -> Option<Self> {
         let is_state = |state: &&str| {
             state.len() <= MAX_STATE_BYTES && state.bytes().all(|byte| (b' '..=b'~').contains(&byte))
@@ -38,7 +38,8 @@ impl TraceContext {
         Some(Self { state, ..traceparent.parse().ok()? })
     }
 
-    /// A span below `parent`, or in a trace of its own. Its ids are made of `parts`, so that the same parts always get the same ones.
+    /// A span below `parent`, or in a trace of its own. Its ids are derived from `parts`, so the same parts always give the
+    /// same ids.
     pub fn derived(parent: Option<&Self>, parts: &[&str]) -> Self {
         let mut hasher = blake3::Hasher::new();
         for part in parts {
@@ -61,7 +62,7 @@ impl TraceContext {
         Self::derived(parent, &["call", session, call_id, &started_at.to_string()])
     }
 
-    /// Whether the one who began the trace wants it to be recorded.
+    /// Whether the program that began the trace wants it recorded.
     pub const fn is_sampled(&self) -> bool {
         self.flags & SAMPLED_FLAG != 0
     }
@@ -79,7 +80,7 @@ pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The bytes of exactly so many digits, which must be small letters.
+/// The bytes of exactly this many digits, in lower case.
 fn from_hex<const N: usize>(digits: &str) -> Option<[u8; N]> {
     let is_lower_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     if digits.len() != 2 * N || !digits.bytes().all(is_lower_hex) {
@@ -138,8 +139,8 @@ impl<'de> Deserialize<'de> for TraceContext {
 pub struct CallTrace {
     /// The span of the call.
     pub own: TraceContext,
-    /// What commands and servers are told: the span of the call if it is exported, else the one that Haft was given, so that no parent is
-    /// named that is never sent.
+    /// The span that commands and servers are told: that of the call if it is exported, else the one that Haft was given,
+    /// because a parent that is never sent would be missing.
     pub passed_on: Option<TraceContext>,
 }
 

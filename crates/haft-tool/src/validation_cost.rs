@@ -1,5 +1,5 @@
-//! How much work it is to check a value against a JSON Schema. Schemas of servers and of callers can make a validator take time that is
-//! exponential in their size or in the depth of the value.
+//! Estimates the work of checking a value against a JSON Schema. Schemas from servers and callers can make a validator take
+//! time that is exponential in their size or in the depth of the value.
 
 use std::collections::HashMap;
 
@@ -33,7 +33,7 @@ struct Estimate<'a> {
 }
 
 impl<'a> Estimate<'a> {
-    /// The steps; nothing if there are too many.
+    /// The steps; `None` if there are too many.
     fn steps(&mut self, schema: &'a Value, value: &'a Value, depth: usize) -> Option<u64> {
         let Value::Object(keywords) = schema else { return Some(1) };
         let pair: (*const Value, *const Value) = (schema, value);

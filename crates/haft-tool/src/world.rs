@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::{CallTrace, Cancel, Files, Host, Http, NoHost, NoHttp, Node, Progress, Tasks, Text, ToolError};
 
-/// How many files a note names.
+/// How many files a note names at most.
 const MAX_NAMED_FILES: usize = 5;
 
 /// Whether a path is absolute and lexically normal.
@@ -33,7 +33,7 @@ fn normal(path: &Path) -> PathBuf {
     normal
 }
 
-/// What `plan` gets of the machine: the workspace.
+/// All that `plan` learns about the machine: the workspace.
 #[derive(Debug, Clone)]
 pub struct Planning {
     /// The workspace, links resolved.
@@ -42,9 +42,9 @@ pub struct Planning {
     pub spelled: Option<PathBuf>,
     /// Where commands start: the workspace, or the directory in it where the user typed the call.
     pub cwd: PathBuf,
-    /// The user's home directory, for the path to use in place of `~/x`.
+    /// The user's home directory, to suggest a path in place of `~/x`.
     pub home: Option<PathBuf>,
-    /// Whether relative paths are accepted where a dialect wants absolute ones.
+    /// Whether relative paths are accepted where a dialect requires absolute ones.
     pub accepts_relative: bool,
 }
 
@@ -72,7 +72,7 @@ impl Planning {
         Ok(normal)
     }
 
-    /// Only shells expand `~`; a file tool would make a directory of that name.
+    /// Only shells expand `~`: a file tool would create a directory of that name.
     fn tilde_error(&self, path: &str, rest: &str) -> ToolError {
         let instead = match &self.home {
             Some(home) => format!("did you mean {:?}?", home.join(rest).display().to_string()),
@@ -225,9 +225,9 @@ pub struct Finished {
     pub denials: Vec<Denial>,
     /// Why Haft ended it early: it exceeded a limit of memory, processes or disk.
     pub exhausted: Option<String>,
-    /// Files that it changed and that programs run when the project is built or run, as paths in the workspace.
+    /// Files that it changed and that run when the project is built or run, as paths in the workspace.
     pub runs_on_build: Vec<String>,
-    /// What it would have changed, if it was only tried.
+    /// What it would have changed, if it was only a preview.
     pub previewed: Option<Vec<PreviewedChange>>,
 }
 
@@ -240,7 +240,7 @@ pub struct PreviewedChange {
     pub before: Node,
     /// The state that it would have.
     pub after: Node,
-    /// Where its new content is until the session ends.
+    /// Where its new content is kept until the session ends.
     pub content: PathBuf,
 }
 
@@ -261,7 +261,7 @@ impl Finished {
     }
 }
 
-/// What people are told of changed files that programs run when the project is built or run.
+/// The line that tells people about changed files that run when the project is built or run.
 pub fn runs_on_build_line(paths: &[String]) -> Option<String> {
     let named = &paths[..paths.len().min(MAX_NAMED_FILES)];
     let more = match paths.len().saturating_sub(MAX_NAMED_FILES) {

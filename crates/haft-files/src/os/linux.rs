@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FileType, Mode, OFlags, RawDir, ResolveFlags, Stat};
 use rustix::io::Errno;
 
-/// Opens a file for its metadata only: needs no permission to read it and has no effect on a device.
+/// Flags to open a file for its metadata only. That needs no read permission and has no effect on a device.
 pub(crate) const METADATA_FLAGS: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
-/// Opens a directory as a starting point for resolution: needs no permission to list it.
+/// Flags to open a directory as a starting point for resolution. That needs no permission to list it.
 pub(crate) const DIR_HANDLE_FLAGS: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 /// Whether [`sync_filesystem`] makes all files of a file system durable.
 pub(crate) const HAS_FILESYSTEM_SYNC: bool = true;
@@ -76,8 +76,8 @@ pub(crate) fn set_mode(fd: impl AsFd, mode: Mode) -> Result<(), Errno> {
     }
 }
 
-/// Finds an entry whose mode can be set by [`set_entry_mode`] although its owner cannot read it, whatever gets its name
-/// meanwhile. A link is not followed.
+/// Finds an entry for [`set_entry_mode`], even if its owner cannot read it and whatever takes its name meanwhile. A link is not
+/// followed.
 pub(crate) fn find_entry(dir: BorrowedFd<'_>, name: &OsStr) -> Result<(OwnedFd, Stat), Errno> {
     let fd = rustix::fs::openat(dir, name, METADATA_FLAGS | OFlags::NOFOLLOW, Mode::empty())?;
     let stat = rustix::fs::fstat(&fd)?;
@@ -91,7 +91,7 @@ pub(crate) fn set_entry_mode(entry: &OwnedFd, mode: Mode) -> Result<(), Errno> {
 
 /// A path of the entry `name` of a directory, for calls that take only paths.
 pub(crate) fn entry_path(dir: impl AsFd, name: &OsStr) -> PathBuf {
-    // The current directory has no descriptor.
+    // `CWD` is not a real descriptor.
     if dir.as_fd().as_raw_fd() < 0 { PathBuf::from(name) } else { Path::new(&fd_link(dir)).join(name) }
 }
 

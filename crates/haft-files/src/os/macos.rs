@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-/// Opens a file for its metadata only. `NONBLOCK` keeps FIFOs and devices from blocking.
+/// Flags to open a file for its metadata only. `NONBLOCK` keeps FIFOs and devices from blocking.
 pub(crate) const METADATA_FLAGS: OFlags =
     OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
-/// Opens a directory as a starting point for resolution.
+/// Flags to open a directory as a starting point for resolution.
 pub(crate) const DIR_HANDLE_FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 /// Whether [`sync_filesystem`] makes all files of a file system durable.
 pub(crate) const HAS_FILESYSTEM_SYNC: bool = false;
@@ -58,7 +58,7 @@ pub(crate) fn set_mode(fd: impl AsFd, mode: Mode) -> Result<(), Errno> {
     rustix::fs::fchmod(fd, mode)
 }
 
-/// Finds an entry whose mode can be set by [`set_entry_mode`] although its owner cannot read it. A link is not followed.
+/// Finds an entry for [`set_entry_mode`], even if its owner cannot read it. A link is not followed.
 pub(crate) fn find_entry<'a>(
     dir: BorrowedFd<'a>,
     name: &'a OsStr,
@@ -72,12 +72,12 @@ pub(crate) fn set_entry_mode((dir, name): &(BorrowedFd<'_>, &OsStr), mode: Mode)
     rustix::fs::chmodat(dir, *name, mode, AtFlags::SYMLINK_NOFOLLOW)
 }
 
-/// The name: there is no path of an entry of an open directory.
+/// The name alone, because an entry of an open directory has no path here.
 pub(crate) fn entry_path(_dir: impl AsFd, name: &OsStr) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Named pipes count as special files here, which are not recreated.
+/// Not supported: named pipes count as special files here, which are not recreated.
 pub(crate) fn make_fifo(_dir: impl AsFd, _name: &OsStr, _mode: Mode) -> Result<(), Errno> {
     Err(Errno::NOTSUP)
 }

@@ -1,4 +1,4 @@
-//! Restoring paths: from every node to every other, never over foreign changes.
+//! Restores paths from every kind of node to every other, never over foreign changes.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, symlink};

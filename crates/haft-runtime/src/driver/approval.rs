@@ -1,4 +1,4 @@
-//! Asking about a call, where that was decided.
+//! Asks about a call if policy decided so.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,11 +19,11 @@ use crate::steps::perform::catch_panic;
 use crate::steps::preview::{ProposedChange, proposed_changes};
 use crate::world::LocalWorld;
 
-/// A call whose question is answered.
+/// A call after its question, if there was one.
 pub(super) enum Approved {
-    /// It runs in this scope; or not, if there is none.
+    /// It runs in this scope, or not at all if there is none.
     Decided(Option<Arc<Scope>>, Decision),
-    /// It runs with other arguments, if they may.
+    /// It runs with other arguments, if these are allowed.
     OtherInput {
         /// The origin of the answer.
         by: String,
@@ -44,7 +44,7 @@ impl CallDriver {
         }
     }
 
-    /// Asks, if that was decided.
+    /// Asks the user, if policy decided so.
     pub(super) fn ask(
         &self,
         decided: Decided,
@@ -115,8 +115,8 @@ impl CallDriver {
         }
     }
 
-    /// Whether the call would still do what the question showed. It may have waited for long, and the files of the workspace are
-    /// within the reach of other calls.
+    /// Whether the call would still do what the question showed: while it waited, other calls may have changed files of the
+    /// workspace.
     fn is_as_shown(&self, question: &Question, tool: &Arc<dyn AnyTool>, scope: &Scope) -> bool {
         let effects = &question.effects;
         let leads_elsewhere =
@@ -126,7 +126,7 @@ impl CallDriver {
         !leads_elsewhere && now.is_ok_and(|now| now == *shown)
     }
 
-    /// What the call would change in files and settings. `scope` is what it would get.
+    /// What the call would change in files and settings, if it ran in `scope`.
     fn proposed_changes(
         &self,
         tool: &Arc<dyn AnyTool>,

@@ -44,7 +44,7 @@ impl CallDriver {
         }
     }
 
-    /// Tells the hooks what came of a call; returns the result with what they said.
+    /// Tells the hooks how a call ended; returns the result with what they said.
     pub(super) fn after_hooks(&mut self, output: Output, call: &DecodedCall, denied: bool) -> Output {
         let (tool_name, tool_use_id) = (self.call.tool.clone(), self.call.id.clone());
         let tool_input = call.arguments.clone();

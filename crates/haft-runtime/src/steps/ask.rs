@@ -1,4 +1,4 @@
-//! ask: the user, or a program in their place, answers what policy left open.
+//! ask: the user, or a program in their place, answers what policy leaves open.
 
 use haft_policy::{Decided, Policy, Request, command_specifiers, decide};
 use haft_tool::net::Authority;
@@ -20,7 +20,7 @@ pub struct Question {
     pub tool: String,
     /// The arguments of the call.
     pub input: Value,
-    /// What it will touch; a path is followed by what it leads to, if that is another path.
+    /// What it will touch. A path is followed by the one that it leads to, if that differs.
     pub effects: Vec<Effect>,
     /// Why policy asks.
     pub reason: String,
@@ -50,7 +50,7 @@ pub enum PermissionAnswer {
         /// The rule.
         rule: String,
     },
-    /// Run it with these arguments instead, which are checked and decided again: no rule is passed by that.
+    /// Run it with these arguments instead. They are checked and decided again, so that this bypasses no rule.
     AllowInput {
         /// The origin of the answer, for the receipt.
         by: String,
@@ -74,8 +74,8 @@ pub trait Asker: Send + Sync {
         Audience::Person
     }
 
-    /// Called after [`Asker::ask`] has returned because the question was answered in another place: by whom, and what they did, such
-    /// as "denied it".
+    /// Called after [`Asker::ask`] has returned because the question was answered elsewhere. `by` names the person, `did` what
+    /// they did, such as "denied it".
     fn answered_elsewhere(&self, _by: &str, _did: &str) {}
 }
 
@@ -93,7 +93,7 @@ impl Asker for DenyAll {
     }
 }
 
-/// The same where the user does not want to be asked, not even on a page.
+/// Does the same, for a user who does not want to be asked, not even on a page.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NeverAsk;
 
@@ -143,7 +143,7 @@ fn candidate_rules(tool: &str, effects: &[Effect]) -> Vec<String> {
         }
         _ => None,
     };
-    // For an earlier effect the tool's name may be enough; a later one may need more than that.
+    // The last effects first: for earlier ones the tool's name may be enough, later ones may need more.
     let specific = effects.iter().rev().flat_map(|effect| match effect {
         Effect::Run { command } => command_specifiers(command).into_iter().chain(specifier(effect)).collect(),
         effect => specifier(effect).into_iter().collect::<Vec<_>>(),
@@ -152,7 +152,7 @@ fn candidate_rules(tool: &str, effects: &[Effect]) -> Vec<String> {
     specific.filter(fits).map(|text| format!("{tool}({text})")).chain([tool.to_owned()]).collect()
 }
 
-/// The path as a pattern that matches only itself: a file may be called `**`.
+/// The path as a pattern that matches only itself, because a file may be called `**`.
 fn without_wildcards(path: &str) -> String {
     let mut pattern = String::with_capacity(path.len());
     for c in path.chars() {
@@ -165,17 +165,17 @@ fn without_wildcards(path: &str) -> String {
     pattern
 }
 
-/// Whether a command can be written as it is in a rule, where it means itself.
+/// Whether a command can be written in a rule as it is and means only itself there.
 fn is_plain(command: &str) -> bool {
     !command.contains(['\n', '*', '(', ')', ',', '\'', ':'])
 }
 
-/// The decision that a question led to, after it was allowed.
+/// The decision after the user allowed the call.
 pub(crate) fn allowed(asked: Decision, by: &str) -> Decision {
     Decision::new(Verdict::Allow, format!("{}; allowed by {by}", asked.reason), asked.rule)
 }
 
-/// The same, after it was denied.
+/// The decision after the user denied the call.
 pub(crate) fn refused(asked: Decision, why: &str) -> Decision {
     Decision::new(Verdict::Deny, format!("{}. {why}", asked.reason), asked.rule)
 }

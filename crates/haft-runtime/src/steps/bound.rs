@@ -1,4 +1,4 @@
-//! bound: a long result is cut, with a notice that says what is missing.
+//! bound: truncates a long result, with a notice that says what is missing.
 
 use haft_tool::{Bound, Content, ErrorForm, Output, SideEffect};
 
@@ -22,8 +22,8 @@ pub(crate) fn worth_keeping(output: &Output, bound: Bound, side_effect: SideEffe
     kept
 }
 
-/// Cuts each text of the output once, or the one JSON value that it is. `kept_in` is the call under which the ledger has
-/// the whole text.
+/// Truncates each text of the output once, or the one JSON value of which it consists. `kept_in` is the call under which the
+/// ledger has the whole text.
 pub(crate) fn bound(mut output: Output, bound: Bound, errors: ErrorForm, kept_in: Option<i64>) -> Output {
     let failed = output.is_error();
     if let (Some(json), Some(value)) = (bound.json, &mut output.structured) {

@@ -1,9 +1,9 @@
-//! decode: raw arguments become arguments that fit the schema, or an error that says where they do not.
+//! decode: turns raw arguments into arguments that fit the schema, or into an error that says where they do not.
 
 use haft_tool::{Arguments, Definition, ToolError, Value, clip_chars, close_names};
 use serde_json::Map;
 
-/// More problems are not reported; the first ones usually explain the rest.
+/// More problems are not reported, because the first ones usually explain the rest.
 const MAX_REPORTED_COUNT: usize = 5;
 
 /// Arguments that fit the schema, and which of them were converted.
@@ -246,7 +246,7 @@ fn is_a(kind: &str, value: &Value) -> bool {
     }
 }
 
-/// What was unambiguously meant: a number or boolean sent as a string, a whole number sent with a point.
+/// The value that was unambiguously meant: a number or boolean sent as a string, a whole number sent with a decimal point.
 fn coerced(kind: &str, value: &Value) -> Option<Value> {
     match (kind, value) {
         ("integer" | "number", Value::String(text)) => {

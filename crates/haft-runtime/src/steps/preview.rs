@@ -1,4 +1,4 @@
-//! What a call would change, worked out before the user is asked: the tool runs in a World that reads and changes nothing.
+//! What a call would change, worked out before the user is asked, by running the tool in a World that only reads.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};

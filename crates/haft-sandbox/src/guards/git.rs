@@ -19,7 +19,7 @@ pub(super) const CONFIGS: [&str; 2] = ["config", "config.worktree"];
 const EXECUTABLE_BITS: u32 = 0o111;
 const UNREADABLE: &str = "it cannot be read";
 
-/// Whether an entry can be part of what makes a directory a git directory, or of what git runs there.
+/// Whether an entry of this name can help to make a directory a git directory, or be something that git runs there.
 pub(crate) fn is_control_name(path: &Path) -> bool {
     const NAMES: &[&str] =
         &[".git", "config", "config.worktree", "HEAD", "commondir", "gitdir", "objects", "refs", "hooks"];
@@ -30,8 +30,8 @@ pub(crate) fn is_control_name(path: &Path) -> bool {
 }
 
 impl Judge<'_> {
-    /// What is wrong with the git directories that entries with control names are part of. Of those that another command has
-    /// moved it is not known what was in effect before.
+    /// Judges the git directories that these control entries belong to. If another command has moved one, it is not known
+    /// what was in effect before.
     pub(crate) fn control_entries(&self, paths: impl Iterator<Item = TouchedPath>) -> Vec<Violation> {
         let mut violations = Vec::new();
         let mut directories = BTreeMap::new();
@@ -52,14 +52,14 @@ impl Judge<'_> {
         if !is_git_directory_now(directory) || !(self.is_recorded)(directory) {
             return;
         }
-        // What was there before a directory became a git directory was not in effect.
+        // Files had no effect before their directory became a git directory.
         let former = self.before.former_directory(directory).filter(|_| !is_moved);
         let former = former.filter(|former| self.was_git_directory(former));
-        // Elsewhere a call may have prepared it, and another one completed it.
-        let is_elsewhere = former.as_deref().is_some_and(|former| former != directory);
+        // One call may have prepared files elsewhere, and another one moved them to where they take effect.
+        let has_moved = former.as_deref().is_some_and(|former| former != directory);
         for name in CONFIGS {
             let (path, former) = (directory.join(name), former.as_ref().map(|former| former.join(name)));
-            let former = former.filter(|_| !is_elsewhere || !self.is_prepared(&path));
+            let former = former.filter(|_| !has_moved || !self.is_prepared(&path));
             if let Some((guard, detail)) = self.config(&path, former.as_deref()) {
                 self.add(path, guard, detail, violations);
             }
@@ -73,7 +73,7 @@ impl Judge<'_> {
         if is_new_link(&hooks, former_hooks.as_deref()) {
             self.add(hooks, Guard::Hook, "a link".to_owned(), violations);
         } else {
-            self.hooks(&hooks, former_hooks.as_deref(), is_elsewhere, violations);
+            self.hooks(&hooks, former_hooks.as_deref(), has_moved, violations);
         }
         let (common, former) = (directory.join("commondir"), former.map(|former| former.join("commondir")));
         let is_same = |bytes: &[u8]| former.is_some_and(|former| self.bytes_before(&former) == bytes);
@@ -86,7 +86,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether a call has left the file at `path`, and never where it was in effect, and so judged.
+    /// Whether a call left the file at `path`, but never where it was in effect and therefore judged.
     fn is_prepared(&self, path: &Path) -> bool {
         let is_hook = path.parent().and_then(Path::file_name).is_some_and(|name| name == "hooks");
         let was_judged = |path: &Path, left: &FileNode| {
@@ -101,7 +101,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Why a configuration is a violation.
+    /// Why a configuration is a violation, if it is one.
     pub(super) fn config(&self, path: &Path, former: Option<&Path>) -> Option<(Guard, String)> {
         // Git does not read a directory.
         let kind = node_kind(path).filter(|kind| !kind.is_dir())?;
@@ -137,7 +137,7 @@ impl Judge<'_> {
         &self,
         directory: &Path,
         former: Option<&Path>,
-        is_elsewhere: bool,
+        has_moved: bool,
         violations: &mut Vec<Violation>,
     ) {
         let Ok(names) = names_in(directory) else {
@@ -154,7 +154,7 @@ impl Judge<'_> {
                 Node::File(file) if is_executable(&file) => {
                     let is_same = |before: &FileNode| before.hash == file.hash && is_executable(before);
                     let was_there =
-                        before.as_file().is_some_and(is_same) && !(is_elsewhere && self.is_prepared(&path));
+                        before.as_file().is_some_and(is_same) && !(has_moved && self.is_prepared(&path));
                     if !was_there && !self.is_users_hook(&path, &file) {
                         self.add(path, Guard::Hook, String::new(), violations);
                     }
@@ -253,7 +253,7 @@ pub(super) fn is_executable(file: &FileNode) -> bool {
     file.mode & EXECUTABLE_BITS != 0
 }
 
-/// A path that git's files name, relative to `base`, without `..`.
+/// A path from one of git's files, relative to `base`, without `..`.
 pub(super) fn resolve(base: &Path, path: &[u8]) -> PathBuf {
     let mut resolved = PathBuf::new();
     for part in base.join(OsStr::from_bytes(path)).components() {
@@ -266,9 +266,9 @@ pub(super) fn resolve(base: &Path, path: &[u8]) -> PathBuf {
     resolved
 }
 
-/// The path without links; what does not exist is added. `None` if it is not certain where it leads.
+/// The path with links resolved, as far as it exists; `None` if it is not certain where it leads.
 fn real_path(path: &Path) -> Option<PathBuf> {
-    // For git a path ends at a NUL, for some parsers also at a line end.
+    // Git ends a path at a NUL, some parsers also at a line end.
     if path.as_os_str().as_bytes().iter().any(u8::is_ascii_control) {
         return None;
     }
@@ -279,7 +279,8 @@ fn real_path(path: &Path) -> Option<PathBuf> {
     missing.components().all(is_plain).then(|| real.join(missing))
 }
 
-/// Whether git may run a file of this name: its hooks have no dots, but those of other programs may.
+/// Whether a file of this name may be run as a hook. The names of git's own hooks have no dots, those of other programs
+/// may.
 pub(super) fn may_be_hook(name: &OsStr) -> bool {
     let name = name.as_bytes();
     !name.ends_with(b".sample") && !name.windows(REFUSED_MARK.len()).any(|part| part == REFUSED_MARK)

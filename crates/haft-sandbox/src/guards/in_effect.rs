@@ -1,4 +1,4 @@
-//! The files that programs outside the sandbox would use now. An undo compares them with those before it.
+//! Finds the files that programs outside the sandbox would use. An undo compares those before it with those after it.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,20 +11,20 @@ use super::named::{NamedFiles, ways};
 use super::{GuardedContent, content_now, files_in, names_in, node_now};
 use crate::git_config::new_programs;
 
-/// What programs do with a file.
+/// How programs use a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum EffectOfFile {
-    /// A link with the name of settings leads to it.
+    /// A link that is named like settings leads to it.
     Settings,
     /// Git reads it as a configuration.
     Config,
-    /// It is in a directory of git's hooks.
+    /// It is in a directory that git takes hooks from.
     Hook,
     /// A git configuration names it as a program.
     Program,
 }
 
-/// What links, git directories and git configurations in some roots lead to.
+/// The files that links, git directories and git configurations below some roots lead to.
 #[derive(Debug, Default)]
 pub struct FilesInEffect {
     roots: Vec<PathBuf>,
@@ -32,13 +32,13 @@ pub struct FilesInEffect {
 }
 
 impl FilesInEffect {
-    /// Those of now.
+    /// Finds the files that are in effect now.
     pub fn find(roots: &[PathBuf]) -> Self {
         let named = NamedFiles::find(roots);
         let _opened = named.open(roots);
         let mut files = BTreeSet::new();
         for target in named.links.iter().flat_map(|link| ways(link)) {
-            // A directory that cannot be listed stands for what is in it.
+            // A directory that cannot be listed is added in place of its files.
             let found = if target.is_dir() { files_in(&target) } else { None };
             files.extend(
                 found.unwrap_or_else(|| vec![target]).into_iter().map(|path| (path, EffectOfFile::Settings)),
@@ -62,7 +62,7 @@ impl FilesInEffect {
         Self { roots: roots.to_vec(), files }
     }
 
-    /// A file that is in effect now and was not before, although a call has left it where it was not judged.
+    /// A file that has come into effect since [`Self::find`], and whose content a call left only where it was not judged.
     pub fn newly_unjudged(&self, record: &dyn Record) -> Result<Option<PathBuf>, ToolError> {
         let now = Self::find(&self.roots);
         for (path, file_use) in now.files.difference(&self.files) {
@@ -74,10 +74,11 @@ impl FilesInEffect {
     }
 }
 
+/// Whether programs would use what is in the file, and calls left it only where it was not judged.
 fn is_unjudged(path: &Path, file_use: EffectOfFile, record: &dyn Record) -> Result<bool, ToolError> {
     let file = match node_now(path) {
         Node::File(file) if file.size > 0 => file,
-        // What a link leads to is listed as well.
+        // The target of a link is listed too.
         Node::File(_) | Node::Absent | Node::Link { .. } => return Ok(false),
         _ => return Ok(file_use == EffectOfFile::Settings),
     };

@@ -1,4 +1,4 @@
-//! Judges the files that links and git configurations of the user lead to.
+//! Judges the files that the user's links and git configurations lead to, whatever their names are.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use super::objects::changed_at;
 use super::{Judge, Violation, files_in, names_in, node_now, read_now};
 
 impl Judge<'_> {
-    /// What is wrong with the files that links and git configurations of the user lead to.
+    /// Judges the files that the user's links and git configurations lead to.
     pub(crate) fn named(&self, named: &NamedFiles) -> Vec<Violation> {
         let mut violations = Vec::new();
         for link in &named.links {
@@ -33,7 +33,8 @@ impl Judge<'_> {
         violations
     }
 
-    /// Judges the settings that a link of the user leads to. What calls left there before a new link was not judged.
+    /// Judges the settings that a link of the user leads to. What calls left there before the link existed (`is_new`) was
+    /// not judged.
     pub(super) fn linked_settings(&self, link: &Path, is_new: bool, violations: &mut Vec<Violation>) {
         for way in ways(link) {
             self.changed_links(&way, violations);
@@ -81,7 +82,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Judges the hooks in the directory that a configuration names, and what links in any directory of hooks lead to.
+    /// Judges the hooks in the directory that a configuration names, and what links in any hooks directory lead to.
     fn named_hooks(&self, hooks: &Path, is_default: bool, violations: &mut Vec<Violation>) {
         if !is_default || is_link(hooks) {
             for way in ways(hooks) {
@@ -123,7 +124,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Adds violations for links on the way to `path` that were not there before.
+    /// Adds a violation for each link on the way to `path` that is new or led elsewhere before.
     fn changed_links(&self, path: &Path, violations: &mut Vec<Violation>) {
         for part in path.ancestors().filter(|part| (self.is_recorded)(part)) {
             if is_link(part) && self.node_before(part) != node_now(part) {

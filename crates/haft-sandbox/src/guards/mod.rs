@@ -1,8 +1,8 @@
-//! Judges what a command left behind by what is on disk: whether a program outside the sandbox would run something that it
-//! did not run before.
+//! Judges what a command left on disk: whether a program outside the sandbox would now run something that it did not run
+//! before.
 //!
-//! Which call wrote which part is irrelevant, and so is how: a file, a moved directory, a link, a completed repository.
-//! What the user had is no change, wherever it is now.
+//! It does not matter which call wrote which part, nor how: as a file, a moved directory, a link, a completed repository.
+//! What the user already had counts as unchanged, wherever it is now.
 
 mod git;
 mod in_effect;
@@ -36,36 +36,36 @@ pub(crate) use restore::{Restoration, restore_violations};
 #[cfg(target_os = "linux")]
 pub(crate) use restore::{is_now, refused_name};
 
-/// Larger files are neither configurations nor searched for in repositories.
+/// Larger files are neither read as configurations nor looked up in repositories.
 const MAX_CONTENT_BYTES: u64 = 1 << 20;
-/// More links in a row are not followed.
+/// Longer chains of links are not followed.
 const MAX_LINKS: usize = 40;
-/// What the hashes of files begin with that were not read. Hashes of content are hexadecimal.
+/// Begins the hash of a file that was not read. No content has such a hash: those are hexadecimal.
 const UNREAD: &str = "unread";
 /// A directory with more entries is not moved to a place where names are guarded.
 const MAX_MOVED_ENTRIES: usize = 20_000;
 
 /// The states of paths before a command.
 pub(crate) trait BeforeView {
-    /// The path before the command of the entry that is at `path` now; `None` if its directory is new.
+    /// The path that the entry at `path` had before the command; `None` if its directory is new.
     fn former_entry(&self, path: &Path) -> Option<PathBuf>;
 
-    /// The path before the command of the directory that is at `path` now; `None` if it is new.
+    /// The path that the directory at `path` had before the command; `None` if it is new.
     fn former_directory(&self, path: &Path) -> Option<PathBuf>;
 
-    /// Where the entry is now that was at `former`, if the command did not change it.
+    /// The current path of the entry that was at `former`, if the command did not change it.
     fn current_entry(&self, former: &Path) -> Option<PathBuf>;
 
     /// The state of a path before the command, if the command may have changed it.
     fn stored(&self, former: &Path) -> Option<Node>;
 
-    /// All of them that are files.
+    /// All stored states that are files.
     fn stored_files(&self) -> Vec<(PathBuf, FileNode)>;
 
     /// The bytes of a stored file.
     fn stored_bytes(&self, former: &Path, file: &FileNode) -> Option<Vec<u8>>;
 
-    /// Whether the stored state was that of the user, and not what another command had just written.
+    /// Whether the stored state was the user's, not something that another command had just written.
     fn is_trusted(&self, former: &Path) -> bool;
 }
 
@@ -101,14 +101,14 @@ pub(crate) struct Judge<'a> {
     pub(crate) scope: &'a Scope,
     pub(crate) before: &'a dyn BeforeView,
     pub(crate) record: &'a dyn Record,
-    /// Whether commands' changes at a path are recorded, and so judged.
+    /// Whether changes at a path are recorded, and therefore judged.
     pub(crate) is_recorded: &'a dyn Fn(&Path) -> bool,
-    /// When the command started, in milliseconds since 1970: what changed later may be its own work, also where another
-    /// command has moved it.
+    /// When the command started, in milliseconds since 1970. What changed later may be its work, even if another command
+    /// has moved it since.
     pub(crate) started_at: u64,
-    /// Whether commands write a path without a record, under its own path or another one.
+    /// Whether a path is in a directory of the session, under any of its paths: commands write there without a record.
     pub(crate) is_session_directory: &'a dyn Fn(&Path) -> bool,
-    /// The files of the roots whose names matter, listed when they are needed.
+    /// The files below the roots whose names matter, listed on first use.
     pub(crate) index: &'a OnceCell<FileIndex>,
 }
 
@@ -131,7 +131,8 @@ impl From<PathBuf> for TouchedPath {
 pub(crate) type FileIndex = HashMap<OsString, Vec<PathBuf>>;
 
 impl Judge<'_> {
-    /// What is wrong with settings at `path`. Deletions are judged only `at_end`: a program may be about to write the file.
+    /// Judges settings at a path. Deletions are judged only `at_end`, because a program may be about to write the file
+    /// again.
     pub(crate) fn settings(&self, touched: &TouchedPath, at_end: bool) -> Option<Violation> {
         let path = touched.path.as_path();
         if self.is_granted(path) || !(self.is_recorded)(path) {
@@ -140,7 +141,7 @@ impl Judge<'_> {
         let violation = |what, detail: &str| {
             Some(Violation { path: path.to_owned(), guard: Guard::Settings, what, detail: detail.to_owned() })
         };
-        // A directory may have been created in place of another one.
+        // A new directory may be in place of another one, so the former state of the same path counts.
         let former = touched.former.clone().or_else(|| self.before.former_entry(path));
         let before = self.node_before(&former.unwrap_or_else(|| path.to_owned()));
         let now = self.judged_node(path);
@@ -168,7 +169,7 @@ impl Judge<'_> {
         }
     }
 
-    /// What is wrong with settings in a directory that was moved to `path`.
+    /// Judges the settings in a directory that was moved to `path`.
     pub(crate) fn moved_settings(&self, path: &Path) -> Option<Violation> {
         if settings_rule(path).is_none() && !holds_settings(path) {
             return None;
@@ -182,7 +183,8 @@ impl Judge<'_> {
         settings.find_map(|path| if self.was_settings(path) { None } else { self.new_settings(path) })
     }
 
-    /// The state of a path now. A large file is read only if the user had one of the same size: others are new in any case.
+    /// The state of a path now. A large file is read only if one of the same size was there before: otherwise it is new in
+    /// any case.
     fn judged_node(&self, path: &Path) -> Node {
         match node_now(path) {
             Node::File(file)
@@ -199,25 +201,26 @@ impl Judge<'_> {
         }
     }
 
-    /// Settings in the directory at `path`, if there are any.
+    /// A settings file below `path` that may not be written; `path` itself if it cannot be searched.
     pub(crate) fn settings_in(&self, path: &Path) -> Option<PathBuf> {
         let Some(files) = files_in(path) else { return Some(path.to_owned()) };
         files.into_iter().find(|path| settings_rule(path).is_some() && !self.is_granted(path))
     }
 
-    /// Whether the file at `path` was settings of the same name before it was moved, and not what another command is writing.
+    /// Whether the file at `path` was settings of the same name before it was moved, and no other command may be writing
+    /// it.
     fn was_settings(&self, path: &Path) -> bool {
         let former = self.before.former_entry(path);
         former.is_some_and(|former| is_same_setting(path, &former))
             && changed_at(path).is_some_and(|at| !self.is_beside_another(at))
     }
 
-    /// Whether another call was running at this time, and has not ended: what it wrote may not have been judged.
+    /// Whether another call was running at this time and has not ended yet: what it wrote may not have been judged.
     fn is_beside_another(&self, changed_at: u64) -> bool {
         self.record.runs_beside_another(changed_at).unwrap_or(true)
     }
 
-    /// The violation of a file that was elsewhere before, unless the user had such settings.
+    /// The violation for settings that were moved here, unless the user already had them.
     fn new_settings(&self, path: &Path) -> Option<Violation> {
         let is_users = match self.judged_node(path) {
             Node::File(file) => self.is_users_file(path, &file),
@@ -228,12 +231,12 @@ impl Judge<'_> {
         (!is_fine).then_some(Violation { path, guard: Guard::Settings, what: "move", detail })
     }
 
-    /// Whether the user allowed writes there.
+    /// Whether the user allowed writes to this path.
     fn is_granted(&self, path: &Path) -> bool {
         self.scope.unguarded.iter().any(|granted| path.starts_with(granted))
     }
 
-    /// Whether deleted settings are elsewhere now, or in the repository.
+    /// Whether deleted settings still exist elsewhere, or in the repository.
     fn is_kept(&self, path: &Path, before: &Node) -> bool {
         match before {
             Node::File(file) => {
@@ -279,7 +282,7 @@ impl Judge<'_> {
     }
 }
 
-/// What is in a directory, at any depth, except for directories; `None` if it is too much or cannot be listed.
+/// Everything below a directory except for directories; `None` if it is too much or cannot be listed.
 pub(crate) fn files_in(path: &Path) -> Option<Vec<PathBuf>> {
     let (mut todo, mut files) = (vec![path.to_owned()], Vec::new());
     let mut entries = 0;
@@ -300,7 +303,7 @@ pub(crate) fn files_in(path: &Path) -> Option<Vec<PathBuf>> {
     Some(files)
 }
 
-/// Files in a directory that became guarded by its move: settings and hooks.
+/// The settings and hooks in a directory that its move made guarded.
 pub(crate) fn guarded_files_in(path: &Path) -> Vec<PathBuf> {
     let is_hooks = path.file_name().is_some_and(|name| name.eq_ignore_ascii_case("hooks"));
     if !is_hooks && settings_rule(path).is_none() && !holds_settings(path) {
@@ -311,19 +314,19 @@ pub(crate) fn guarded_files_in(path: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Whether an entry may be guarded, by its name.
+/// Whether an entry may be guarded, judged by its name.
 pub(crate) fn is_relevant(path: &Path) -> bool {
     is_control_name(path) || settings_rule(path).is_some() || holds_settings(path)
 }
 
-/// Whether the directory that settings are for still exists.
+/// Whether the directory to which settings apply still exists.
 fn has_project(path: &Path) -> bool {
     let is_project = |above: &&Path| settings_rule(above).is_none() && !holds_settings(above);
     let project = path.ancestors().skip(1).find(is_project);
     project.is_some_and(|project| node_kind(project).is_some_and(|kind| kind.is_dir()))
 }
 
-/// Whether both paths are of one row of the table, and have the same name.
+/// Whether both paths match the same row of the guard table and have the same file name.
 fn is_same_setting(path: &Path, other: &Path) -> bool {
     let rule = settings_rule(path).map(|rule| rule.pattern);
     rule.is_some()
@@ -331,8 +334,8 @@ fn is_same_setting(path: &Path, other: &Path) -> bool {
         && path.file_name() == other.file_name()
 }
 
-/// The state of a path now, links not followed. A large file is not read: its hash is that of no content, and equal only to
-/// that of the same file in the same state.
+/// The state of a path now, links not followed. A large file is not read: it gets a mark as its hash, which only the same
+/// file in the same state has.
 fn node_now(path: &Path) -> Node {
     let is_large = std::fs::symlink_metadata(path).is_ok_and(|meta| meta.len() > MAX_CONTENT_BYTES);
     if !is_large {
@@ -349,12 +352,12 @@ fn node_now(path: &Path) -> Node {
     }
 }
 
-/// Whether the hash is not that of its content.
+/// Whether the hash is such a mark, and not that of the content.
 fn is_unread(file: &FileNode) -> bool {
     file.hash.starts_with(UNREAD)
 }
 
-/// The state of a path now, with the hash of a large file, too.
+/// The state of a path now; large files are hashed, too.
 fn full_node_now(path: &Path) -> Node {
     match capture(rustix::fs::CWD, path.as_os_str()) {
         Ok(captured) => captured.node,
@@ -372,7 +375,7 @@ fn node_kind(path: &Path) -> Option<std::fs::FileType> {
 enum GuardedContent {
     Absent,
     Bytes(Vec<u8>),
-    /// It is too large, closed to Haft or no file: it cannot be judged.
+    /// It is too large, closed to Haft or not a file, so it cannot be judged.
     Unreadable,
 }
 
@@ -389,7 +392,7 @@ fn is_absent(error: &std::io::Error) -> bool {
         || error.raw_os_error() == Some(libc::ELOOP)
 }
 
-/// The content of a file now, links followed; `None` if it is no file of a moderate size.
+/// The content of a file now, links followed; `None` if it is not a file or too large.
 fn read_now(path: &Path) -> Option<Vec<u8>> {
     match content_now(path) {
         GuardedContent::Bytes(bytes) => Some(bytes),

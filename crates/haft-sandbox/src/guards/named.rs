@@ -1,4 +1,4 @@
-//! Files that programs outside the sandbox read although their names do not matter: links of the user lead to them, or a git
+//! Finds files that programs outside the sandbox read whatever their names are: a link of the user leads to them, or a git
 //! configuration names them.
 
 use std::cmp::Reverse;
@@ -16,13 +16,13 @@ use super::objects::{common_directory, git_directory};
 use super::{GuardedContent, content_now, names_in, node_kind};
 use crate::git_config::named_paths;
 
-/// Directories that are searched for links and repositories.
+/// More directories are not searched for links and repositories.
 const MAX_SEARCHED_DIRECTORIES: usize = 20_000;
-/// Entries of directories that are listed.
+/// The search ends after this many directory entries.
 const MAX_LISTED_ENTRIES: usize = 1_000_000;
 /// The kernel follows no more.
 const MAX_LINKS: usize = 40;
-/// Directories with many files that tools generated.
+/// Directories that are not searched: tools generate many files in them.
 const SKIPPED_DIRECTORIES: &[&str] = &["node_modules", "target", ".venv", "venv", "__pycache__", "objects"];
 /// Temporary directories that all programs of the machine share. They are too large to search, and are not projects unless they
 /// are the workspace.
@@ -39,18 +39,18 @@ pub(super) struct Repository {
     pub(super) common: PathBuf,
 }
 
-/// What links and git configurations of the user lead to.
+/// The files that the user's links and git configurations lead to.
 #[derive(Debug, Default)]
 pub(crate) struct NamedFiles {
     pub(super) repositories: BTreeSet<Repository>,
-    /// Links with the names of settings.
+    /// Links that are named like settings.
     pub(super) links: BTreeSet<PathBuf>,
-    /// The files and directories that they lead to, links followed.
+    /// All paths that these lead to.
     pub(super) targets: BTreeSet<PathBuf>,
 }
 
-/// A directory to search. A command can make many directories, but none that is older than those of the user, so it cannot
-/// keep these from being searched.
+/// A directory to search, oldest first: a command can make many directories, but none that is older than the user's, so it
+/// cannot keep those from being searched.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct OldestFirst {
     made_at: Reverse<Option<SystemTime>>,
@@ -77,7 +77,7 @@ impl NamedFiles {
                 found.add_repository(above);
             }
         }
-        // A command may have closed directories, to open them again when something else was written.
+        // A command may have closed a directory only for now, and open it again once something else is written.
         let mut opened = OpenedDirectories::default();
         let (mut directories, mut listed) = (0, 0);
         while let Some(OldestFirst { path: directory, .. }) = todo.pop() {
@@ -114,7 +114,7 @@ impl NamedFiles {
         })
     }
 
-    /// The link or repository that leads to `path`.
+    /// The link or git configuration that leads to `path`.
     fn leading_to(&self, path: &Path) -> Option<PathBuf> {
         let leads = |targets: Vec<PathBuf>| targets.iter().any(|target| path.starts_with(target));
         let link = self.links.iter().find(|link| leads(ways(link))).cloned();
@@ -126,8 +126,8 @@ impl NamedFiles {
         })
     }
 
-    /// Those that none of the changes at these paths can have made: links there, git directories with such entries and what is in
-    /// moved directories are left out.
+    /// What was named before the changes at these paths: without links that are there or below, and without git directories
+    /// that are there or that have a changed control entry.
     pub(crate) fn without(&self, changed: &[PathBuf]) -> Self {
         let is_changed = |path: &Path| changed.iter().any(|changed| path.starts_with(changed));
         let is_prepared = |git: &Path| {
@@ -156,7 +156,7 @@ impl NamedFiles {
         path.components().any(|part| SKIPPED_DIRECTORIES.iter().any(|name| part.as_os_str() == *name))
     }
 
-    /// Whether a change of the entry at `path` can change what programs find.
+    /// Whether a change of the entry at `path` can change one of these files.
     pub(crate) fn concern(&self, path: &Path) -> bool {
         self.targets.iter().any(|target| path.starts_with(target) || target.starts_with(path))
     }
@@ -192,7 +192,7 @@ pub fn leading_to(path: &Path, roots: &[PathBuf]) -> Option<PathBuf> {
     named.leading_to(path)
 }
 
-/// A path, each path that it leads to through links, and the one without links.
+/// A path, each path that its chain of links leads to, and the path with all links resolved.
 pub(super) fn ways(path: &Path) -> Vec<PathBuf> {
     let mut ways = vec![path.to_owned()];
     for _ in 0..MAX_LINKS {
@@ -216,7 +216,7 @@ pub(super) struct NamedByGit {
 }
 
 impl Repository {
-    /// The files and directories that the configuration and links in the directory of hooks lead to.
+    /// The files and directories that the configurations and the links among the hooks lead to.
     pub(super) fn targets(&self) -> Vec<PathBuf> {
         let named = self.named();
         let files = named.configs.iter().chain(&named.programs);
@@ -251,7 +251,7 @@ impl Repository {
                 included.extend(paths.includes.iter().map(|path| resolve(parent, &expand_home(path))));
                 let programs = paths.programs.iter().map(|path| resolve(&self.top, &expand_home(path)));
                 named.programs.extend(programs);
-                // Which of several values is in effect depends on conditions, so all count.
+                // Conditions decide which of several values is in effect, so all of them count.
                 named.hooks.extend(paths.hooks.map(|path| resolve(&self.top, &expand_home(&path))));
             }
             included.retain(|path| seen.len() < MAX_CONFIGS && seen.insert(path.clone()));
@@ -268,7 +268,7 @@ impl Repository {
     }
 }
 
-/// The user's own configurations, which may name files of a workspace for all repositories.
+/// The configurations for all of the user's repositories, which may name files of a workspace.
 fn user_configs() -> Vec<PathBuf> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let own = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
@@ -292,12 +292,12 @@ pub(super) fn is_link(path: &Path) -> bool {
     node_kind(path).is_some_and(|kind| kind.is_symlink())
 }
 
-/// The repositories' remotes that are directories of this machine.
+/// The remotes that are directories on this machine.
 pub(super) fn local_remotes(top: &Path, remotes: &[Vec<u8>]) -> Vec<PathBuf> {
     remotes.iter().filter_map(|url| local_path(url)).map(|path| resolve(top, &path)).collect()
 }
 
-/// The path of a URL, if git takes it for a directory of this machine.
+/// The path of a URL, if git takes it for a directory on this machine.
 fn local_path(url: &[u8]) -> Option<Vec<u8>> {
     if let Some(rest) = url.strip_prefix(b"file://") {
         let start = rest.iter().position(|&byte| byte == b'/')?;
@@ -325,7 +325,7 @@ fn percent_decoded(text: &[u8]) -> Vec<u8> {
     decoded
 }
 
-/// The name of a `.git`'s working tree.
+/// The working tree of a `.git`; another git directory is its own.
 pub(super) fn top_of(git: &Path) -> &Path {
     let is_dot_git = git.file_name().is_some_and(|name: &OsStr| name.eq_ignore_ascii_case(".git"));
     git.parent().filter(|_| is_dot_git).unwrap_or(git)

@@ -1,4 +1,4 @@
-//! Judges what links and git configurations lead to since a command.
+//! Judges files that links and git configurations lead to now, and did not before a command.
 
 use std::path::{Path, PathBuf};
 
@@ -12,25 +12,26 @@ use super::{Judge, Violation, names_in, node_now, read_now};
 use crate::git_config::new_programs;
 
 impl Judge<'_> {
-    /// What is wrong with hooks, configurations and settings that are named now and were not before the command: what calls
-    /// left there was not judged, because it had no effect.
+    /// Judges hooks, configurations and settings that are named now and were not before the command. What calls had left in
+    /// them was not judged, because it had no effect then.
     pub(crate) fn newly_named(&self, before: &NamedFiles, now: &NamedFiles) -> Vec<Violation> {
         let mut violations = Vec::new();
         for link in now.links.difference(&before.links) {
             self.linked_settings(link, true, &mut violations);
         }
-        // As it was then: the user may have changed a configuration since.
+        // The paths found at that time, because the user may have changed a configuration since.
         let known = &before.targets;
         let former: Vec<NamedByGit> = before.repositories.iter().map(Repository::named).collect();
         for repository in &now.repositories {
             let named = repository.named();
-            // Those in the git directory itself are judged with it.
+            // Hooks in the git directory itself are judged with that directory.
             let is_own = |hooks: &Path| hooks == repository.common.join("hooks");
             for hooks in named.hooks.iter().filter(|hooks| !known.contains(*hooks) && !is_own(hooks)) {
                 let names = names_in(hooks).unwrap_or_default();
                 for name in names.into_iter().filter(|name| may_be_hook(name)) {
-                    let users = former.iter().flat_map(|named| &named.hooks).map(|hooks| hooks.join(&name));
-                    if let Some((path, file)) = self.unjudged_file(&hooks.join(&name), users)
+                    let user_files =
+                        former.iter().flat_map(|named| &named.hooks).map(|hooks| hooks.join(&name));
+                    if let Some((path, file)) = self.unjudged_file(&hooks.join(&name), user_files)
                         && is_executable(&file)
                     {
                         self.add(path, Guard::Hook, "a call left it there".to_owned(), &mut violations);
@@ -38,14 +39,14 @@ impl Judge<'_> {
                 }
             }
             for program in named.programs.iter().filter(|path| !known.contains(*path)) {
-                let users = former.iter().flat_map(|named| &named.programs).cloned();
-                if let Some((path, _)) = self.unjudged_file(program, users) {
+                let user_files = former.iter().flat_map(|named| &named.programs).cloned();
+                if let Some((path, _)) = self.unjudged_file(program, user_files) {
                     self.add(path, Guard::Hook, "a call left it there".to_owned(), &mut violations);
                 }
             }
             for config in named.configs.iter().filter(|path| !known.contains(*path)) {
-                let users = former.iter().flat_map(|named| &named.configs).cloned();
-                let Some((path, _)) = self.unjudged_file(config, users) else { continue };
+                let user_files = former.iter().flat_map(|named| &named.configs).cloned();
+                let Some((path, _)) = self.unjudged_file(config, user_files) else { continue };
                 let Some(bytes) = read_now(&path) else { continue };
                 let programs = new_programs(&path, &[], &bytes);
                 if !programs.is_empty() {
@@ -56,24 +57,25 @@ impl Judge<'_> {
         violations
     }
 
-    /// The file that `path` leads to, unless it is the user's: no call wrote it, or it is in the repository, or it is a copy of
-    /// one of `users`.
+    /// The file that `path` leads to, unless it is the user's: a copy of one of `user_files`, or a file that no other call
+    /// left and that either this command did not change or the repository has.
     fn unjudged_file(
         &self,
         path: &Path,
-        users: impl IntoIterator<Item = PathBuf>,
+        user_files: impl IntoIterator<Item = PathBuf>,
     ) -> Option<(PathBuf, FileNode)> {
         let path = std::fs::canonicalize(path).ok().filter(|path| (self.is_recorded)(path))?;
         let Node::File(file) = node_now(&path) else { return None };
-        let was = |former: &Path| self.node_before(former).as_file().is_some_and(|was| was.hash == file.hash);
-        let is_own = !self.before.former_entry(&path).is_some_and(|former| was(&former));
-        if users.into_iter().any(|users| was(&users)) {
+        let was_same =
+            |former: &Path| self.node_before(former).as_file().is_some_and(|old| old.hash == file.hash);
+        let is_changed = !self.before.former_entry(&path).is_some_and(|former| was_same(&former));
+        if user_files.into_iter().any(|former| was_same(&former)) {
             return None;
         }
         let is_in_repository = || read_now(&path).is_some_and(|bytes| self.is_in_repository(&path, &bytes));
         // What a call that still runs has written is not in the ledger yet.
         let is_beside = || changed_at(&path).is_none_or(|at| self.is_beside_another(at));
         let is_left = self.is_left_by_call(&file, &|_, _| false) || is_beside();
-        (is_left || is_own && !is_in_repository()).then_some((path, file))
+        (is_left || is_changed && !is_in_repository()).then_some((path, file))
     }
 }

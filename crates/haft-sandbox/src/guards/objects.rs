@@ -1,4 +1,5 @@
-//! Looks a file's content up in a git object database, without running git: it would follow the repository's configuration.
+//! Looks up a file's content in a git object database, without running git, which would follow the repository's
+//! configuration.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -12,7 +13,7 @@ use haft_tool::{GitObjectFile, GitObjectId};
 const INDEX_HEADER: [u8; 8] = [0xff, b't', b'O', b'c', 0, 0, 0, 2];
 const FANOUT_BYTES: u64 = 256 * 4;
 const MAX_PACKS: usize = 1000;
-/// The longest content of a file that leads to a git directory.
+/// A file that leads to a git directory is not longer.
 const MAX_LINE_BYTES: u64 = 1 << 14;
 /// More levels of `.git` files and links are not followed.
 const MAX_POINTERS: usize = 4;
@@ -24,7 +25,7 @@ pub(super) fn blob_id(content: &[u8]) -> GitObjectId {
     sha1(&object)
 }
 
-/// The files that contain the object in the repository around `directory`: a loose object or indexes of packs.
+/// The files of the repository around `directory` that have the object: a loose object or indexes of packs.
 pub(super) fn object_files(directory: &Path, id: &GitObjectId) -> Vec<GitObjectFile> {
     let repository = directory.ancestors().find_map(|above| git_directory(&above.join(".git")));
     let Some(objects) = repository.map(|git| common_directory(&git).join("objects")) else {
@@ -54,14 +55,14 @@ fn object_file(path: PathBuf) -> Option<GitObjectFile> {
     Some(GitObjectFile { path, created_at, changed_at })
 }
 
-/// When the inode of a file changed last, in milliseconds since 1970. Programs cannot set this time.
+/// When the inode of a file last changed, in milliseconds since 1970. Programs cannot set this time.
 pub(super) fn changed_at(path: &Path) -> Option<u64> {
     let meta = fs::symlink_metadata(path).ok()?;
     let millis = meta.ctime().checked_mul(1000)?.checked_add(meta.ctime_nsec() / 1_000_000)?;
     u64::try_from(millis).ok()
 }
 
-/// Whether the path is a regular file that no link leads to, so that records name it by this path.
+/// Whether the path is that of a regular file without links on the way, so that records have the same path.
 fn is_plain_file(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file())
         && fs::canonicalize(path).is_ok_and(|real| real == path)
@@ -89,7 +90,7 @@ pub(super) fn common_directory(git: &Path) -> PathBuf {
     common.and_then(|common| fs::canonicalize(common).ok()).unwrap_or_else(|| git.to_owned())
 }
 
-/// The content of a file with one path.
+/// The content of a small file that holds one path.
 fn read_line(path: &Path) -> Option<String> {
     String::from_utf8(read_regular(path, MAX_LINE_BYTES).ok()?).ok()
 }
@@ -124,7 +125,7 @@ fn has_object(index: &File, id: &GitObjectId) -> bool {
     false
 }
 
-/// SHA-1, which git uses as the name of an object. A file with the same SHA-1 as a given one cannot be made.
+/// SHA-1, which git uses as an object's name. Making a file with the SHA-1 of a given one is not feasible.
 fn sha1(message: &[u8]) -> GitObjectId {
     let mut state: [u32; 5] = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476, 0xc3d2_e1f0];
     let mut padded = message.to_vec();

@@ -1,4 +1,5 @@
-//! Whether content is the user's: it was in use under the same name before, or in the repository before a command wrote it.
+//! Decides whether content is the user's: it was in use under the same name before, or in the repository before a command
+//! wrote it.
 
 use std::collections::VecDeque;
 use std::ffi::OsStr;
@@ -15,13 +16,13 @@ use haft_policy::settings_rule;
 use super::{FileIndex, Judge, full_node_now, is_relevant, is_same_setting, is_unread, node_now, read_now};
 use crate::git_config::new_programs;
 
-/// The clock of file systems may be behind by one tick.
+/// The clock of a file system may be one tick behind.
 const CLOCK_TICK_MS: u64 = 10;
-/// Entries of the workspace that are searched for the same file.
+/// The search of the workspace for the same file ends after this many entries.
 const MAX_SEARCHED_ENTRIES: usize = 20_000;
 
 impl Judge<'_> {
-    /// Whether the user had the same settings under this name, in whatever directory.
+    /// Whether the user had the same settings under this name, in any directory.
     pub(super) fn is_users_file(&self, path: &Path, file: &FileNode) -> bool {
         let is_same =
             |other: &Path, known: &FileNode| known.hash == file.hash && is_same_setting(path, other);
@@ -35,8 +36,8 @@ impl Judge<'_> {
                 }))
     }
 
-    /// Whether an earlier call left a file with this content, and not where it `was_judged`: it is not the user's, wherever it
-    /// has been since.
+    /// Whether an earlier call left a file with this content, and none left it where it `was_judged`. Then it is not the
+    /// user's, wherever it has been since.
     pub(super) fn is_left_by_call(
         &self,
         file: &FileNode,
@@ -57,14 +58,14 @@ impl Judge<'_> {
         let is_same = |other: &Path, known: &FileNode| {
             known.hash == file.hash && is_executable(known) && is_hook(other)
         };
-        // Other directories may have become git directories since.
+        // For earlier calls only a `.git` counts: another directory may have become a git directory since.
         let is_in_dot_git = |other: &Path| {
             let mut above = other.components().rev().skip(1).map(std::path::Component::as_os_str);
             above.next().is_some_and(|name| name == "hooks")
                 && above.next().is_some_and(|name| name == ".git")
         };
         let was_same = |other: &Path, known: &FileNode| is_same(other, known) && is_in_dot_git(other);
-        // A hook that is not executable is not refused.
+        // Only an executable hook was judged; others are not refused.
         let was_judged = |other: &Path, left: &FileNode| is_in_dot_git(other) && is_executable(left);
         !self.is_left_by_call(file, &was_judged)
             && (self.was_known(file, &is_same, &was_same)
@@ -77,14 +78,14 @@ impl Judge<'_> {
 
     /// Whether another repository of the user had a configuration with the same programs.
     pub(super) fn is_users_config(&self, path: &Path, bytes: &[u8]) -> bool {
-        let has_programs = |old: &[u8]| new_programs(path, old, bytes).is_empty();
-        let stored = self.before.stored_files().into_iter().any(|(former, file)| {
+        let names_programs = |old: &[u8]| new_programs(path, old, bytes).is_empty();
+        let had_before = self.before.stored_files().into_iter().any(|(former, file)| {
             former.file_name() == path.file_name()
                 && former.parent().is_some_and(|directory| self.was_git_directory(directory))
                 && self.before.is_trusted(&former)
-                && self.before.stored_bytes(&former, &file).is_some_and(|old| has_programs(&old))
+                && self.before.stored_bytes(&former, &file).is_some_and(|old| names_programs(&old))
         });
-        let around = || {
+        let is_around = || {
             let dot_gits = path.ancestors().skip(2).map(|above| above.join(".git"));
             let mut configs = dot_gits
                 .filter_map(|dot_git| git_directory(&dot_git))
@@ -92,19 +93,19 @@ impl Judge<'_> {
             configs.any(|config| {
                 config != path
                     && self.is_unchanged(&config)
-                    && read_now(&config).is_some_and(|old| has_programs(&old))
+                    && read_now(&config).is_some_and(|old| names_programs(&old))
             })
         };
-        stored
-            || around()
+        had_before
+            || is_around()
             || self.find_unchanged(path.file_name(), &|found| {
                 found.parent().is_some_and(|directory| self.was_git_directory(directory))
-                    && read_now(found).is_some_and(|old| has_programs(&old))
+                    && read_now(found).is_some_and(|old| names_programs(&old))
             })
     }
 
-    /// Whether the repository around `path` has a blob with this content that is the user's, also if git has converted the line
-    /// ends of a text.
+    /// Whether the repository around `path` has a blob of the user's with this content, as it is or with the line ends that
+    /// git stores.
     pub(super) fn is_in_repository(&self, path: &Path, content: &[u8]) -> bool {
         self.has_users_blob(path, content)
             || without_carriage_returns(content).is_some_and(|stored| self.has_users_blob(path, &stored))
@@ -114,7 +115,7 @@ impl Judge<'_> {
         let Some(directory) = path.parent() else { return false };
         let id = blob_id(content);
         let mut files = object_files(directory, &id);
-        // Outside of the scope only the repository around it counts: a command could lead to others.
+        // Outside the scope, only a `.git` above the file counts: a command could lead to other repositories.
         let is_around =
             |object: &Path| directory.ancestors().any(|above| object.starts_with(above.join(".git")));
         files.retain(|file| (self.is_recorded)(&file.path) || is_around(&file.path));
@@ -125,7 +126,8 @@ impl Judge<'_> {
                 .is_ok_and(|events| is_users_blob(&events, &files))
     }
 
-    /// Whether this call or an earlier one found such a file, which `was_same` tells for the earlier ones.
+    /// Whether this call or an earlier one found such a file: `is_same` compares with those of this call, `was_same` with
+    /// earlier ones.
     fn was_known(
         &self,
         file: &FileNode,
@@ -159,12 +161,12 @@ impl Judge<'_> {
         self.find(path.file_name(), &|found| is_same_setting(path, found) && has_hash(found, file))
     }
 
-    /// Whether a file of this name in the roots, which the command left alone, is as wanted.
+    /// Whether a file of this name in the roots is wanted and was left alone by the command.
     fn find_unchanged(&self, name: Option<&OsStr>, is_wanted: &dyn Fn(&Path) -> bool) -> bool {
         self.find(name, &|path| is_wanted(path) && self.is_unchanged(path))
     }
 
-    /// Whether a file of this name in the roots is as wanted.
+    /// Whether a file of this name in the roots is wanted.
     fn find(&self, name: Option<&OsStr>, is_wanted: &dyn Fn(&Path) -> bool) -> bool {
         let index = self.index.get_or_init(|| list_files(&self.scope.roots));
         let found = name.and_then(|name| index.get(name)).map_or(&[][..], Vec::as_slice);
@@ -172,9 +174,10 @@ impl Judge<'_> {
     }
 }
 
-/// Whether a blob that is in `files` of a repository is the user's, from what calls had to do with it: the first event decides.
+/// Whether a blob in these files of a repository is the user's. The first event in its history decides.
 ///
-/// What happened in this repository counts first; in another one, the repository may have been before it was moved or copied.
+/// Events in this repository take precedence. Without any, those elsewhere count, because the repository may have been
+/// moved or copied from there.
 fn is_users_blob(events: &[GitObjectEvent], files: &[GitObjectFile]) -> bool {
     use GitObjectEventKind::{ContentWritten, Found, Written};
     let objects = files.first().and_then(|file| git_objects_directory(&file.path));
@@ -199,8 +202,8 @@ fn is_users_blob(events: &[GitObjectEvent], files: &[GitObjectFile]) -> bool {
         .filter(|event| !is_packing(event))
         .collect();
     let Some(first) = counted.first().filter(|event| event.kind != Found) else { return true };
-    // The user may have had it before a call wrote it: the call made a clone, for example. A repository that is gone may be
-    // this one, under another name, with files of the call.
+    // The user may have had the blob before a call wrote it, into a clone for example. But a repository that is gone may be
+    // this one under its former name, with the call's files.
     let is_elsewhere = |event: &&GitObjectEvent| {
         event.kind != Written
             || is_here(event)
@@ -227,7 +230,7 @@ fn without_carriage_returns(content: &[u8]) -> Option<Vec<u8>> {
     Some(stored)
 }
 
-/// The files in directories whose names matter.
+/// The files below the roots whose names matter.
 fn list_files(roots: &[PathBuf]) -> FileIndex {
     let mut index = FileIndex::new();
     let mut todo: VecDeque<PathBuf> = roots.iter().cloned().collect();
@@ -252,7 +255,7 @@ fn list_files(roots: &[PathBuf]) -> FileIndex {
 }
 
 fn has_hash(path: &Path, file: &FileNode) -> bool {
-    // A large file that was not read is not searched for.
+    // Without the hash of its content, a large file cannot be compared.
     !is_unread(file)
         && std::fs::symlink_metadata(path).is_ok_and(|meta| meta.len() == file.size)
         && full_node_now(path).as_file().is_some_and(|found| found.hash == file.hash)

@@ -1,4 +1,4 @@
-//! Judges what a command left whose Haft died before it could.
+//! Judges what a command left when Haft died before it could judge it.
 
 use std::cell::OnceCell;
 use std::collections::HashSet;
@@ -14,9 +14,8 @@ use super::{
 };
 use crate::denials::DenialList;
 
-/// Restores those of a dead command's changes that would make programs run outside the sandbox, unless `scope` allows them,
-/// and returns what was refused. `record` is that of the command's call, which started at `started_at` (milliseconds since
-/// 1970).
+/// Reverts the changes of a dead command that would make programs run outside the sandbox, unless `scope` allows them, and
+/// returns the refusals. `record` belongs to the command's call, which started at `started_at` (milliseconds since 1970).
 pub fn restore_guarded_changes(
     command: &CommandChanges,
     changes: &[Change],
@@ -48,7 +47,7 @@ pub fn restore_guarded_changes(
         scope,
         before: &before,
         record,
-        // The scope of the command is not known any more: it may have had other roots.
+        // The command's own scope is no longer known: it may have had other roots.
         is_recorded: &|_| true,
         started_at,
         is_session_directory: &|path| !scope.roots.iter().any(|root| path.starts_with(root)),
@@ -65,7 +64,7 @@ pub fn restore_guarded_changes(
     }
     violations.extend(judge.newly_named(&named.without(&paths), &named));
     let mut denials = DenialList::default();
-    // What changed after the command had ended may be the user's work.
+    // A change after the command's end may be the user's work.
     let contested = changes.iter().filter(|change| change.contested).map(current);
     let contested: HashSet<PathBuf> = contested.collect();
     let (left, violations) =

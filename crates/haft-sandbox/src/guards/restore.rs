@@ -1,4 +1,4 @@
-//! Takes away what a judgement refuses. Directories are opened without following links, because other commands may be running.
+//! Reverts what a judgement refuses. Directories are opened without following links, because other commands may be running.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Permissions};
@@ -16,20 +16,20 @@ use rustix::io::Errno;
 use super::{BeforeView, Violation};
 use crate::denials::DenialList;
 
-/// In the names of what is put aside.
+/// Part of the name of everything that is put aside.
 pub(super) const REFUSED_MARK: &[u8] = b".refused-";
 
 /// A state to restore.
 #[derive(Debug)]
 pub(crate) enum Restoration {
-    /// Nothing was there, or it is not known what was the user's.
+    /// Nothing was there, or the user's version is not known.
     Remove,
-    /// This state, with the bytes of a file.
+    /// This state, with the bytes if it is a file.
     Put(Node, Vec<u8>),
 }
 
 impl Restoration {
-    /// Restores the state at `path`. Open handles of other programs keep what is there now.
+    /// Restores the state at `path`. Handles that other programs have open keep what is there now.
     pub(crate) fn perform(&self, path: &Path) -> io::Result<()> {
         let (parent, name) = path.parent().zip(path.file_name()).ok_or(io::ErrorKind::InvalidInput)?;
         let dir = open_directory(parent)?;
@@ -62,7 +62,7 @@ impl Restoration {
     }
 }
 
-/// Restores the states before the command of what a judgement refuses.
+/// Restores each refused path to its state before the command, and adds a denial for it.
 pub(crate) fn restore_violations(
     mut violations: Vec<Violation>,
     before: &dyn BeforeView,
@@ -105,7 +105,7 @@ fn put_aside(path: &Path) -> io::Result<()> {
     std::fs::rename(path, refused_name(path)?)
 }
 
-/// Whether the state is that of the path now. A file of another size is not read.
+/// Whether the path is in this state now. A file of another size is not read.
 pub(crate) fn is_now(path: &Path, node: &Node) -> bool {
     let size = std::fs::symlink_metadata(path).map(|meta| meta.len()).ok();
     let may_be = node.as_file().is_none_or(|file| size == Some(file.size));
@@ -114,7 +114,7 @@ pub(crate) fn is_now(path: &Path, node: &Node) -> bool {
             .is_ok_and(|now| now.node.fully_same_as(node))
 }
 
-/// A name for something that is put aside, under which no program uses it.
+/// A name for something that is put aside. No program uses a file of that name.
 pub(crate) fn refused_name(path: &Path) -> io::Result<PathBuf> {
     let mut random = [0; 4];
     getrandom::fill(&mut random).map_err(io::Error::other)?;

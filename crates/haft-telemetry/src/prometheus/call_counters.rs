@@ -9,13 +9,13 @@ use haft_tool::ErrorKind;
 use super::text::{MetricsText, number};
 use crate::call_span::scope_status;
 
-/// Tools that are told apart. A server may offer any number.
+/// How many tools are counted separately. A server may offer any number.
 const MAX_TOOLS: usize = 200;
 const MAX_NAME_BYTES: usize = 64;
 const OTHER: &str = "other";
-/// The name of a tool that is not registered was written by a model.
+/// Shown for a tool that is not registered: its name was written by a model.
 const UNKNOWN: &str = "unknown";
-/// The tools of MCP servers have names that others chose.
+/// Shown for the tools of MCP servers, whose names others chose.
 const MCP_TOOLS: &str = "mcp";
 
 const BUCKETS: [f64; 12] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0, 120.0, 600.0];
@@ -126,7 +126,7 @@ impl DurationHistogram {
     }
 }
 
-/// Whether a text is a name, and no sentence, path or command.
+/// Whether a text is a plain name, and not a sentence, path or command.
 fn is_name(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     !text.is_empty() && text.len() <= MAX_NAME_BYTES && text.bytes().all(is_plain)

@@ -1,7 +1,7 @@
-//! Metrics for Prometheus, from the ledger: whatever process wrote it.
+//! Metrics for Prometheus, from the ledger, whichever process wrote it.
 //!
-//! Counters begin with the process that has them, and go on from a position, so that neither their size nor the cost of a request grows
-//! with the ledger. No label is a path, a command or another text of a user or model.
+//! Counters start at zero with the process and continue from a position in the ledger, so neither their memory nor the cost of
+//! a request grows with it. No label is a path, a command or another text of a user or model.
 
 mod call_counters;
 mod model_counters;
@@ -18,11 +18,11 @@ use call_counters::CallCounters;
 use model_counters::ModelCounters;
 use text::MetricsText;
 
-/// Rows that are read at once.
+/// How many rows are read at once.
 const READ_COUNT: usize = 1_000;
-/// Rows that are read for one request. Further ones are counted by the next.
+/// How many rows are read for one request. The next request counts the rest.
 const MAX_ROWS_PER_UPDATE: usize = 50_000;
-/// How long the size of the ledger may be taken for the same: measuring it takes as long as it has files.
+/// How long the measured size of the ledger is reused: measuring takes time for each of its files.
 const STATS_AGE: Duration = Duration::from_mins(1);
 
 /// The metrics of a ledger, for `GET /metrics`.
@@ -33,19 +33,19 @@ pub struct LedgerMetrics {
 struct LedgerMetricsState {
     calls: CallCounters,
     models: ModelCounters,
-    /// The newest call that was looked at.
+    /// The newest call that was read.
     call: i64,
-    /// Earlier ones that had not ended then.
+    /// Earlier calls that had not ended when they were read.
     running: BTreeSet<i64>,
-    /// The newest entry of the feed that was looked at.
+    /// The newest entry of the feed that was read.
     feed: u64,
-    /// How often entries of the feed were gone before they were looked at.
+    /// How often entries of the feed were gone before they were read.
     gaps: u64,
     stats: Option<(Instant, LedgerStats)>,
 }
 
 impl LedgerMetrics {
-    /// Counters that begin at 0 with what happens from now on.
+    /// Counters that start at zero and count what happens from now on.
     pub fn new(ledger: &Ledger) -> Result<Self, ToolError> {
         let running = ledger.running_call_ids()?.into_iter().collect();
         let state = LedgerMetricsState {
@@ -60,8 +60,8 @@ impl LedgerMetrics {
         Ok(Self { state: Mutex::new(state) })
     }
 
-    /// The metrics in Prometheus' text format, version 0.0.4. They count what has happened since the last time as far as the feed
-    /// has kept it.
+    /// The metrics in Prometheus' text format, version 0.0.4. Counts what has happened since the last request first, as far as
+    /// the feed still has it.
     pub fn text(&self, ledger: &Ledger) -> Result<String, ToolError> {
         let mut state = lock(&self.state);
         state.count_calls(ledger)?;

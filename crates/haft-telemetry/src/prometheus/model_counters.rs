@@ -10,7 +10,7 @@ use super::text::{MetricsText, number};
 use crate::names;
 use crate::old_session::read_events;
 
-/// Models that are told apart.
+/// How many models are counted separately.
 const MAX_MODELS: usize = 100;
 const MAX_NAME_CHARS: usize = 100;
 const OTHER: &str = "other";
@@ -21,7 +21,7 @@ struct ModelSums {
     retries: u64,
     usage: TokenUsage,
     cost_usd: f64,
-    /// Answers whose price is not known.
+    /// How many answers had no known price.
     unpriced: u64,
 }
 
@@ -33,9 +33,9 @@ pub(super) struct ModelCounters {
 }
 
 impl ModelCounters {
-    /// Counts an event if it is an answer.
+    /// Counts an event if it is an answer or a failure to get one.
     pub(super) fn add(&mut self, ledger: &Ledger, session: &str, seq: u64) {
-        // What is no event of a run has no answer; a session that was removed has no events.
+        // Other events have no answers, and a removed session has no events.
         let Ok(mut events) = read_events(ledger, session, seq, 1) else { return };
         match events.pop().filter(|logged| logged.seq == seq).map(|logged| logged.event) {
             Some(RunEvent::Answer { response, cost_usd, arrival }) => {

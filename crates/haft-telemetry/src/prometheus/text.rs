@@ -49,7 +49,7 @@ impl MetricsText {
     }
 }
 
-/// A number as the format has it.
+/// A number as a sample has it.
 #[expect(clippy::cast_precision_loss, reason = "a sample is a double; counts up to 2^53 are exact")]
 pub(super) fn number(value: u64) -> f64 {
     value as f64

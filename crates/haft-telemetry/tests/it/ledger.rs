@@ -1,4 +1,4 @@
-//! A ledger with calls, and what listens to it.
+//! A ledger with calls, and its listener.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -39,7 +39,7 @@ impl LedgerFixture {
         record
     }
 
-    /// A call of a tool that ended so.
+    /// A call of a tool that has ended in this way.
     pub(crate) fn call(&self, tool: &str, error: Option<ErrorKind>) -> Receipt {
         end(&self.begin(|receipt| tool.clone_into(&mut receipt.tool)), error)
     }

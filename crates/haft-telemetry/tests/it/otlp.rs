@@ -1,4 +1,4 @@
-//! What is written in protocol buffers is what OpenTelemetry's own messages read, and the same as in JSON.
+//! Protocol buffers are decoded correctly by OpenTelemetry's own message types, and say the same as the JSON.
 
 use std::io::Write as _;
 use std::path::Path;

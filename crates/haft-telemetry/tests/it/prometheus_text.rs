@@ -56,7 +56,7 @@ fn is_name(text: &str) -> bool {
         && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }
 
-/// Buckets only grow, and the last one has everything.
+/// Buckets never decrease, and the last one counts everything.
 fn check_histograms(types: &BTreeMap<String, String>, samples: &BTreeMap<SampleKey, f64>) {
     for (name, _) in types.iter().filter(|(_, kind)| *kind == "histogram") {
         let bucket = format!("{name}_bucket");

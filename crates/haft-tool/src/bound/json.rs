@@ -1,4 +1,4 @@
-//! Cutting a JSON value so that it stays JSON: each part says itself what it is missing.
+//! Cuts a JSON value so that it stays JSON: each cut part says itself what is missing.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 pub struct JsonBound {
     /// The most bytes of its compact text.
     pub max_bytes: usize,
-    /// The most bytes of each of its strings, and the field that is set when one of them was longer.
+    /// The most bytes of each of its strings, and the field to set if one of them was longer.
     pub strings: Option<(usize, &'static str)>,
 }
 
@@ -17,7 +17,7 @@ impl JsonBound {
         size(value) > self.max_bytes || self.too_long(value)
     }
 
-    /// Cuts `value`; true if anything is missing now that was there before.
+    /// Cuts `value`; returns whether anything was left out.
     pub fn apply(&self, value: &mut Value) -> bool {
         let long = self.too_long(value);
         if let (Some((most, flag)), Value::Object(members), true) = (self.strings, &mut *value, long) {
@@ -40,7 +40,7 @@ impl JsonBound {
     }
 }
 
-/// A string that says how long it was, where only its beginning is at hand.
+/// A string that says how long it was, made from its beginning.
 pub fn cut_string(mut beginning: String, total_bytes: u64) -> String {
     if total_bytes > beginning.len() as u64 {
         beginning.push_str(&suffix(total_bytes));
@@ -48,7 +48,7 @@ pub fn cut_string(mut beginning: String, total_bytes: u64) -> String {
     beginning
 }
 
-/// The beginning of a string in `max_bytes` bytes, and how long it was.
+/// The beginning of a string with a note of how long it was, in `max_bytes` bytes.
 pub(super) fn cut_to(mut text: String, total_bytes: u64, max_bytes: usize) -> String {
     let suffix = suffix(total_bytes);
     text.truncate(text.floor_char_boundary(max_bytes.saturating_sub(suffix.len())));
@@ -56,7 +56,7 @@ pub(super) fn cut_to(mut text: String, total_bytes: u64, max_bytes: usize) -> St
     text
 }
 
-/// A list that says how long it was, where only its first items are at hand.
+/// A list that says how long it was, made from its first items.
 pub fn cut_list(mut items: Vec<Value>, total: u64) -> Value {
     if total > items.len() as u64 {
         items.push(marker(total));
@@ -72,7 +72,7 @@ fn marker(total: u64) -> Value {
     json!({"_truncated": true, "original_count": total})
 }
 
-/// Makes the compact text of `value` at most `room` bytes long, as far as what it must say about itself lets it.
+/// Makes the compact text of `value` at most `room` bytes long, or as short as its notes about what is missing allow.
 fn fit(value: &mut Value, room: usize) {
     if size(value) <= room {
         return;
@@ -86,7 +86,7 @@ fn fit(value: &mut Value, room: usize) {
 }
 
 fn shorten(text: &mut String, room: usize) {
-    // What was cut before still knows how long it was at first.
+    // A string that was cut before still says how long it was at first.
     let (whole, total) = match said_before(text) {
         Some((beginning, total)) => (beginning, total),
         None => (text.len(), text.len() as u64),
@@ -103,7 +103,7 @@ fn shorten(text: &mut String, room: usize) {
     text.push_str(&suffix);
 }
 
-/// Where the text itself ends, and the length that its suffix tells.
+/// Where the text itself ends, and the length that its note gives.
 fn said_before(text: &str) -> Option<(usize, u64)> {
     let beginning = text.strip_suffix(" bytes]")?;
     let (beginning, total) = beginning.rsplit_once("... [truncated, original size: ")?;
@@ -133,7 +133,7 @@ fn lead(items: &mut Vec<Value>, room: usize) {
     for item in items.iter_mut() {
         let mut needed = size(item) + 1;
         if needed > left && kept == 0 {
-            // One item too large for the whole room is better seen in part than not at all.
+            // An item that is too large for the whole room is better shown in part than not at all.
             fit(item, left.saturating_sub(1));
             needed = size(item) + 1;
         }

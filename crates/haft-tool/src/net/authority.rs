@@ -1,4 +1,4 @@
-//! A host with its port, as an effect, a setting or an address on the web names it.
+//! A host with its port, as written in an effect, a setting or a web address.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -11,7 +11,7 @@ use super::{Domains, Peer, split_port};
 pub struct Authority {
     /// The host.
     pub peer: Peer,
-    /// Nothing for those of the web: 80 and 443.
+    /// `None` for the web's ports, 80 and 443.
     pub port: Option<u16>,
 }
 
@@ -22,12 +22,12 @@ impl Authority {
         Ok(Self { peer: Peer::parse(host)?, port })
     }
 
-    /// The same place; the ports of the web need not be named.
+    /// A host and port; the web's ports need not be named.
     pub fn new(peer: Peer, port: u16) -> Self {
         Self { peer, port: Some(port).filter(|port| !USUAL_PORTS.contains(port)) }
     }
 
-    /// The entries of a list that let exactly this through. This machine is listed by its addresses.
+    /// The entries of a list that allow exactly this. This machine is listed by its addresses.
     pub fn entries(&self) -> Vec<String> {
         let addresses = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
         let peers = match &self.peer {
@@ -37,7 +37,7 @@ impl Authority {
         peers.into_iter().map(|peer| Self { peer, port: self.port }.to_string()).collect()
     }
 
-    /// Whether `list` names its host, whatever the ports. Who names an address of this machine names this machine.
+    /// Whether `list` names its host with any port. An entry for an address of this machine stands for this machine.
     pub fn is_named_in(&self, list: &Domains) -> bool {
         let named = |entry: &String| Self::parse(entry).is_ok_and(|one| list.names(&one.peer));
         list.names(&self.peer) || self.entries().iter().any(named)

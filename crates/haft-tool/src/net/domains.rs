@@ -1,4 +1,4 @@
-//! Lists of what may be reached.
+//! Lists of hosts that may be reached.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -14,7 +14,7 @@ pub struct Domains {
 #[derive(Debug, Clone)]
 struct DomainEntry {
     pattern: HostPattern,
-    /// None for [`USUAL_PORTS`].
+    /// `None` for [`USUAL_PORTS`].
     port: Option<u16>,
 }
 
@@ -26,7 +26,7 @@ enum HostPattern {
     Address(IpAddr),
 }
 
-/// What an entry without a port means.
+/// The ports of an entry without one.
 pub(super) const USUAL_PORTS: [u16; 2] = [80, 443];
 
 impl Domains {
@@ -43,7 +43,7 @@ impl Domains {
 
     /// Why `host` may not be asked for at `port`.
     pub fn judge(&self, host: &Peer, port: u16) -> Result<(), &'static str> {
-        // The name says nothing about what listens there; only an address with its port does.
+        // The name does not say what listens there; only an address with its port does.
         if host.is_localhost() {
             return Err("this machine is not reached by name");
         }
@@ -68,13 +68,13 @@ impl Domains {
         self.entries.iter().any(|entry| entry.pattern.covers(host))
     }
 
-    /// Whether `address` itself is listed, so that also a name may lead there.
+    /// Whether `address` itself is listed, so that a name may lead there, too.
     pub fn lists(&self, address: IpAddr, port: u16) -> bool {
         self.judge(&Peer::from(address), port).is_ok()
     }
 }
 
-/// The entry that would let `host` at `port` through.
+/// The entry that would allow `host` at `port`.
 pub fn entry_for(host: &Peer, port: u16) -> String {
     if USUAL_PORTS.contains(&port) && !host.is_localhost() {
         return host.to_string();
@@ -107,7 +107,7 @@ impl DomainEntry {
             Peer::Name(name) if below => HostPattern::Below(name),
             Peer::Name(name) => HostPattern::Name(name),
             Peer::Address(_) if below => return Err(wrong("nothing is below an address")),
-            // Only the plain spelling: `010.0.0.1` would be another address than most people read in it.
+            // Only the plain spelling, because `010.0.0.1` is not the address that most people take it for.
             Peer::Address(IpAddr::V4(address)) if !is_plain(host, address) => {
                 return Err(wrong("the address is not in its plain spelling"));
             }

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 pub enum Peer {
     /// Lower-case ASCII without the final dot; no resolver reads it as an address.
     Name(String),
-    /// A mapped IPv6 address is its IPv4 address.
+    /// An address; a mapped IPv6 address is stored as its IPv4 address.
     Address(IpAddr),
 }
 
@@ -32,7 +32,7 @@ impl Peer {
         if text.len() > MAX_NAME_BYTES {
             return Err("it is longer than a name can be");
         }
-        // A list of what is allowed: a byte that some resolver treats in its own way need not be known here.
+        // A list of allowed bytes, so that bytes that some resolver treats specially need not be known here.
         let usual = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
         let name = text.iter().all(usual).then(|| text.to_ascii_lowercase());
         let name = name.and_then(|name| String::from_utf8(name).ok());

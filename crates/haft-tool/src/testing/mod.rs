@@ -78,7 +78,7 @@ impl MemoryWorld {
         self
     }
 
-    /// Plans a call and performs it. Policy is not asked: that is the runtime's part.
+    /// Plans a call and performs it, without asking policy, which is the runtime's part.
     pub fn call(&self, tool: &Arc<dyn AnyTool>, arguments: Value) -> Result<Output, ToolError> {
         let planned = Arc::clone(tool).plan(arguments, &self.planning)?;
         (planned.plan)(self)

@@ -1,4 +1,4 @@
-//! More ways to make programs outside the sandbox run something: through links, handles and files that others name.
+//! More ways to make programs outside the sandbox run something: through links, handles and files that other files name.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ const CLOCK_TICK: std::time::Duration = std::time::Duration::from_millis(25);
 #[test]
 fn directories_of_the_session_are_not_linked_into_the_workspace() {
     in_every_mode(|space| {
-        // With namespaces the path of the temporary directory is another one outside.
+        // With namespaces, the temporary directory has another path outside.
         if space.namespaces == "false" {
             space.plants_nothing(&["git init -q $TMPDIR/r; key >> $TMPDIR/r/.git/config; ln -s $TMPDIR/r r"]);
             space.plants_nothing(&["ln -s $TMPDIR/later r"]);
@@ -77,7 +77,7 @@ fn refused_name_is_not_written_again_by_the_same_command() {
             ran.stdout,
             ran.stderr
         );
-        // So does a hook, and others after it.
+        // A hook is also removed while the command runs, and so is each one after it.
         space.user(REPOSITORY);
         space.plants_nothing(&[
             "for h in pre-commit post-commit post-index-change; do plant .git/hooks/$h; while [ -x .git/hooks/$h ]; do :; done; done",
@@ -105,7 +105,7 @@ fn file_that_was_open_before_its_directory_became_guarded_stays_as_it_was() {
         let work = directories.folder.path();
         fs::create_dir(work.join(".vscode")).unwrap();
         fs::write(work.join(".vscode/tasks.json"), "mine\n").unwrap();
-        // What changed within a tick of the clock before a running call may be from that call.
+        // A change within a tick of the clock before a running call may be that call's.
         let written = std::time::Instant::now();
         while written.elapsed() < CLOCK_TICK {
             std::thread::yield_now();

@@ -51,8 +51,8 @@ impl Workspace {
         self.fixture.path("work").join(name).symlink_metadata().is_ok()
     }
 
-    /// Runs the scripts one after another, then git as the user, and expects that nothing planted was run and that something
-    /// was refused.
+    /// Runs the scripts one after another, then git as the user. Expects that nothing planted was run and that something was
+    /// refused.
     pub(super) fn plants_nothing(&self, scripts: &[&str]) {
         let mut said = String::new();
         for script in scripts {
@@ -100,7 +100,7 @@ fn e02_repository_is_not_replaced_in_parts() {
             "mkdir -p .git/objects .git/refs",
         ]);
     });
-    // Also in one command, and by a copy that is moved into place.
+    // The same in one command, and with a copy that is moved into place.
     in_every_mode(|space| {
         space.user(REPOSITORY);
         space.plants_nothing(&["cp -r .git g; key >> g/config; mv .git old; mv g .git"]);
@@ -137,7 +137,7 @@ fn e04_hook_through_a_handle_of_a_moved_directory_is_found() {
             "2",
             json!({"command": "while [ ! -e x/ready ]; do sleep 0.01; done; mv x .git/hooks; touch moved"}),
         );
-        // The handle's directory is judged by the name it has now; the hook does not outlive the idle command.
+        // The handle's directory is judged by its current name, and the hook is removed although the command goes on.
         let waits = "while [ ! -e .git/hooks/done ]; do sleep 0.01; done; \
                      while [ -e .git/hooks/post-commit ]; do sleep 0.01; done; echo gone";
         let waited = call("3", json!({"command": waits, "timeout": 60000}));
@@ -160,7 +160,7 @@ fn e10_folder_that_a_command_made_has_no_free_settings() {
             "{}",
             ran.stderr
         );
-        // The copy has what the user had.
+        // The copy contains what the user already had.
         let ran = space.run("mkdir deep; cp -r away deep/copy");
         assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
         assert_eq!(space.read("deep/copy/.vscode/tasks.json"), "{}\n");
@@ -203,7 +203,7 @@ fn e12_bare_repository_is_not_completed_in_parts() {
             "plant b/hooks/x.sample",
             "mv b/hooks/x.sample b/hooks/reference-transaction",
         ],
-        // A configuration that is not in a git directory itself, but common to one.
+        // A configuration that is not in the git directory itself but in its common directory.
         &[
             "mkdir -p c/objects c/refs n/.git; echo 'ref: refs/heads/main' > n/.git/HEAD; echo ../../c > n/.git/commondir",
             "key > c/config",
@@ -221,7 +221,7 @@ fn e12_bare_repository_is_not_completed_in_parts() {
 #[test]
 fn e12_links_do_not_lead_git_elsewhere() {
     for scripts in [
-        // Commands may write their temporary directory, where nothing is judged.
+        // Commands may write to their temporary directory, where nothing is judged.
         &["git init -q --bare $TMPDIR/g; key >> $TMPDIR/g/config; mkdir n; echo gitdir: $TMPDIR/g > n/.git"]
             [..],
         &["git init -q --bare $TMPDIR/g; key >> $TMPDIR/g/config; mkdir n; ln -s $TMPDIR/g n/.git"],

@@ -1,4 +1,4 @@
-//! What is judged is what is acted on: paths through `/proc`, directories of another mount namespace, links.
+//! What was judged is what is acted on: paths through `/proc`, directories of another mount namespace, links.
 
 use std::fs::{self, File};
 use std::os::unix::net::UnixListener;
@@ -98,7 +98,7 @@ fn devices_and_directories_of_the_session_are_not_replaced() {
     in_every_mode(|fixture, namespaces| {
         fixture.file("outside/secret", "CANARY\n");
         let outside = fixture.path("outside");
-        // With a session that goes on, what one command leaves is met by the next.
+        // In a session that goes on, the next command finds what the previous one left.
         let first = format!(
             "rm -f /dev/null; ln -s {0}/secret /dev/null; rm -f /dev/null; mkfifo /dev/null; mv $HOME $TMPDIR/old; ln -s {0} $HOME; \
              mv $TMPDIR old; ln -s {0} $TMPDIR; rmdir $TMPDIR/shm; ln -s {0} $TMPDIR/shm; mv /dev/shm /dev/old; true",

@@ -1,4 +1,4 @@
-//! What a judgement cannot reach, or would overlook, takes no effect later.
+//! What a judgement cannot reach, or could overlook, does not take effect later.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -91,7 +91,7 @@ fn f4_what_becomes_named_in_a_call_is_judged_with_it() {
             runs_nothing_planted(space, directory, git);
         });
     }
-    // Copies and worktrees of what the user has are no violations.
+    // Copies and worktrees of what the user has are not violations.
     in_every_mode(|space| {
         space.user(REVISIONS);
         space.user(configured);
@@ -176,7 +176,7 @@ fn f8_undo_brings_nothing_into_effect_that_was_not_judged() {
             let undo = space.fixture.haft(&["undo", "1", "--yes"]);
             assert!(undo.code == 1 && undo.stdout.contains("conflict: a call wrote"), "{}", undo.stdout);
             assert!(!space.exists(planted), "{planted}");
-            // Together with the call that wrote it, it is undone.
+            // It can be undone together with the call that wrote it.
             let undo = space.fixture.haft(&["undo", "1", "2", "--yes"]);
             assert_eq!(undo.code, 0, "{}{}", undo.stdout, undo.stderr);
             assert!(!space.exists(planted), "{planted}");

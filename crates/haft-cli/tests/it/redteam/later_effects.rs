@@ -1,4 +1,5 @@
-//! What a command prepares takes no effect by a later one, and secrets stay unread where the kernel opens files itself.
+//! What one command prepares is not put into effect by a later one, and secrets stay unread where the kernel opens files
+//! itself.
 
 use std::fs;
 
@@ -21,7 +22,7 @@ fn g1_hooks_that_were_never_judged_as_executable_are_not_the_users() {
     });
 }
 
-/// Closes a directory of the user in one command, writes what something in it leads to in the next one, and opens it again.
+/// Closes a directory of the user in one command, writes to the target of something in it in the next one, and opens it again.
 fn writes_behind_closed(space: &Workspace, write: &str, file: &str) {
     let before = space.read(file);
     let refused = space.run(write);
@@ -98,7 +99,7 @@ fn g5_secrets_are_not_read_by_changing_the_path_of_a_call() {
             ran.stdout,
             ran.stderr
         );
-        // A directory or file with a secret may be moved to where everything else can be read.
+        // A directory with a secret, or a secret file, may be moved to where everything else can be read.
         let ran = space.run("mkdir new; mv deep/er plain/er; mv plain/.env new/.env; sed -i 's:deep/er:plain/er:; s:plain/.env:new/.env:' swap.py; python3 swap.py");
         assert!(
             ran.stdout.contains("PUBLIC") && !ran.stdout.contains("CANARY"),

@@ -1,4 +1,4 @@
-//! What an earlier call left is not the user's, wherever it goes and whatever names it later.
+//! What an earlier call left is not the user's, wherever it is moved and whatever names it later.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Findings of attacks on Haft, by number. Each test shows that the class of the finding is closed.
+//! Findings of attacks on Haft, by number. Each test shows that a whole class of attacks no longer works.
 
 #[cfg(target_os = "linux")]
 mod build_marks;

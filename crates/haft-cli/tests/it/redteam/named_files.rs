@@ -1,4 +1,5 @@
-//! Guarded by what leads there: links of the user, git configurations, and directories that several calls prepare.
+//! Files that are guarded because something leads to them: links of the user, git configurations, directories that several
+//! calls prepare.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -107,7 +108,7 @@ fn directory_that_calls_prepare_does_not_become_a_repository_with_hooks() {
         let keep = fixture.path("work/g/refs/heads/x/.keep");
         let result = session.call("Write", &json!({"file_path": keep, "content": ""}));
         assert!(!keep.exists(), "{namespaces}: {result}");
-        // Completed by the user, who does not look into it.
+        // The user completes it without looking into it.
         drop(session);
         set_up(fixture, "mkdir -p g/refs/heads");
         let ran = run(fixture, namespaces, "mv .git old && mv g .git; true");
@@ -139,7 +140,7 @@ fn repository_of_the_user_moves_with_its_hooks() {
 #[test]
 fn settings_that_another_command_moves_before_they_are_judged_are_refused() {
     in_every_mode(|fixture, namespaces| {
-        // A file that is open for writing postpones the judgement.
+        // A file that is open for writing delays the judgement.
         fixture.file(
             "programs/hold.py",
             "import os, time\n\

@@ -1,4 +1,4 @@
-//! Files that become named while a command runs, by another call or by the command itself.
+//! Files that links or configurations come to name while a command runs, through another call or the command itself.
 
 use std::fs;
 use std::process::Child;
@@ -7,7 +7,7 @@ use super::guards::{REPOSITORY, Workspace, in_every_mode};
 use super::hidden::{COMMIT, runs_nothing_planted};
 use crate::fixture::wait_until;
 
-/// Makes a hook where the configuration of the repository that is called `g` for the moment says that hooks are.
+/// Writes a hook into `hk`, which the repository that is called `g` for the moment is configured to take hooks from.
 const PLANT: &str = "printf '#!/bin/sh\\necho PWNED\\n' > hk/pre-commit; chmod 755 hk/pre-commit";
 
 /// Starts a command, and waits until it has written `ready`.
@@ -37,7 +37,7 @@ fn h4_what_another_call_names_meanwhile_is_judged_at_the_end() {
             runs_nothing_planted(space, ".", COMMIT);
         });
     }
-    // The user names it.
+    // The user makes git use it.
     in_every_mode(|space| {
         space.user(&format!("{REPOSITORY}; mkdir hk"));
         let script = format!("touch ready; {PLANT}; while test ! -e go; do :; done");
@@ -89,7 +89,7 @@ fn h7_programs_that_a_configuration_of_the_user_names_are_guarded() {
             let refused = space.run(&format!("echo echo PWNED > {path}"));
             assert!(refused.stderr.contains("Refused"), "{key}: {}", refused.stderr);
             assert_eq!(space.read(path), "exit\n");
-            // Revisions of the user's are no change.
+            // The user's own revisions are not violations.
             space.user("git add -A; git commit -qm two; echo other > tools/fsm.sh; cp tools/fsm.sh .; git add -A; git commit -qm three");
             let ran = space.run("git checkout -q HEAD~1");
             assert!(ran.code == 0 && !ran.stderr.contains("Refused"), "{}", ran.stderr);

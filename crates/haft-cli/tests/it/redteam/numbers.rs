@@ -1,4 +1,4 @@
-//! Each finding has tests that are named by its number.
+//! Each finding has tests that are named after its number.
 
 use std::collections::BTreeSet;
 use std::process::Command;

@@ -1,10 +1,10 @@
-//! Whose a git object is depends on who wrote it first, not on the file that contains it now.
+//! Who owns a git object depends on who wrote it first, not on the file that contains it now.
 
 use std::fs;
 
 use super::guards::{REVISIONS, Workspace, in_every_mode};
 
-/// Makes a branch with settings of a command, without touching the working tree.
+/// Makes a branch with a command's settings, without touching the working tree.
 const PLANT_BRANCH: &str = "blob=$(printf evil | git hash-object -w --stdin); \
      tree=$(printf '100644 blob %s\\ttasks.json\\n' $blob | git mktree); \
      tree=$(printf '040000 tree %s\\t.vscode\\n' $tree | git mktree); \
@@ -38,7 +38,7 @@ fn b6_object_of_a_command_stays_so_when_the_user_packs_it() {
         &[PLANT_BRANCH, "git repack -adq"],
         &[PLANT_BRANCH, "git -c pack.indexVersion=1 repack -adq"],
         &[PLANT_BRANCH, "git repack -adq; git multi-pack-index write"],
-        // The name of a loose object does not tell where its directory will be.
+        // The name of a loose object does not reveal where its directory will be.
         &[
             "git init -q y; cd y; printf evil | git hash-object -w --stdin; mkdir ../q; \
              cp .git/objects/*/* ../q/; rm -rf ../y",
@@ -62,7 +62,7 @@ fn b6_object_of_a_command_stays_so_when_the_user_packs_it() {
 
 #[test]
 fn c12_object_behind_a_linked_index_stays_the_commands_when_the_user_packs_it() {
-    // Pack and index are written under other names; only links have the names that git looks for.
+    // Writes pack and index under other names, so that only links have the names that git looks for.
     const PLANT_LINKED_PACK: &str = r"git init -q y; cd y; blob=$(printf evil | git hash-object -w --stdin)
         tree=$(printf '100644 blob %s\ttasks.json\n' $blob | git mktree)
         tree=$(printf '040000 tree %s\t.vscode\n' $tree | git mktree)
@@ -144,7 +144,7 @@ fn b8_revisions_of_the_user_stay_so_when_a_command_packs_them() {
 fn b8_revisions_of_the_user_after_commands_packed_theirs() {
     in_every_mode(|space| {
         space.user(REVISIONS);
-        // The packs of the command are gone later, but what they contained is known.
+        // The command's packs are gone later, but the ledger knows what they contained.
         works(space, "work", "echo 3 > h; git add h; git commit -qm three; git repack -adq");
         space.user("git checkout -q other && echo later > .vscode/tasks.json && git commit -qam four && git checkout -q main");
         space.user("git gc -q --prune=now");

@@ -1,4 +1,4 @@
-//! Named pipes where Haft reads files: nothing waits for a writer that never comes.
+//! Named pipes where Haft expects files: nothing waits for a writer that never comes.
 
 use super::guards::in_every_mode;
 

@@ -1,4 +1,4 @@
-//! What programs meet in the sandbox: settings, names, other users' files, links of earlier commands.
+//! What programs find in the sandbox: settings, names, other users' files, links of earlier commands.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};

@@ -1,4 +1,4 @@
-//! What an undo brings into effect, and what many directories hide.
+//! What an undo would bring into effect, and what many directories could hide.
 
 use super::guards::{REPOSITORY, Workspace, in_every_mode};
 use crate::fixture::sandbox::{SandboxFixture, User};
@@ -84,7 +84,7 @@ fn h1_undo_names_no_file_again_that_a_later_call_wrote() {
             assert_eq!(both.code, 0, "{}{}", both.stdout, both.stderr);
         });
     }
-    // What only the user has written is named again.
+    // What only the user has written may be named again.
     for (set_up, unnamed, _, _) in NAMED_AGAIN {
         in_every_mode(|space| {
             space.user(&format!("{REPOSITORY}; {set_up}"));

@@ -30,7 +30,7 @@ fn e14_no_signal_leaves_the_session_on_older_kernels() {
         for (namespaces, abi) in [("true", "1"), ("false", "1"), ("false", "5"), ("false", "7")] {
             let fixture = SandboxFixture::new(*user);
             let mut victim = fixture.bare("sleep").arg("1000").spawn().unwrap();
-            // Signal 0 is sent to no process, but its permission is checked as that of others.
+            // Signal 0 is not delivered to any process, but permission for it is checked as for any other.
             let script = format!(
                 "import fcntl, os, signal, socket\n\
                  def tried(act):\n    \

@@ -23,14 +23,14 @@ pub(super) struct ReceivedRequest {
     pub(super) body: Vec<u8>,
 }
 
-/// What it does with requests.
+/// How it treats requests.
 #[derive(Clone, Copy)]
 pub(super) enum CollectorMode {
     /// Accepts them.
     Accepts,
     /// Answers with this status.
     Answers(u16),
-    /// Takes all but two things of each.
+    /// Rejects two items of each.
     RejectsTwo,
     /// Reads them and never answers.
     Hangs,
@@ -99,7 +99,7 @@ impl Collector {
         last["resourceMetrics"][0]["scopeMetrics"][0]["metrics"].as_array().unwrap().clone()
     }
 
-    /// The attributes of who sent.
+    /// The attributes of the sender.
     pub(super) fn resource(&self) -> Value {
         let first = self.read("traces").remove(0);
         first["resourceSpans"][0]["resource"].clone()

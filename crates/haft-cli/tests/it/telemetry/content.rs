@@ -1,4 +1,4 @@
-//! What was said and done is sent only where the user wants that, and keys never.
+//! Contents are sent only if the user wants that, and keys never.
 
 use serde_json::json;
 

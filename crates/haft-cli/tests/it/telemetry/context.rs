@@ -1,4 +1,4 @@
-//! One trace over the program that asks, Haft, its commands and the servers that it uses.
+//! One trace spans the calling program, Haft, its commands and the servers that it uses.
 
 use serde_json::{Value, json};
 

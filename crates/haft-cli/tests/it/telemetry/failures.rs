@@ -7,7 +7,7 @@ use super::{bash, command, configure, scripted};
 use crate::fixture::cli::{CliFixture, RunOutput};
 use crate::fixture::stdio_client::ServedClient;
 
-/// Long enough that waiting for it would be noticed by the limit of the test run.
+/// So long that waiting for it would exceed the time limit of the test run.
 const REQUEST_TIMEOUT_MS: &str = "86400000";
 
 /// A run that makes a call and fails with its limit of rounds, with these settings of telemetry.
@@ -20,7 +20,7 @@ fn run(settings: &str) -> RunOutput {
     run.output().unwrap().into()
 }
 
-/// What it says apart from the ids of sessions, without the last line.
+/// What it prints without session ids and without the last line.
 fn but_last_line(stderr: &str) -> Vec<&str> {
     let mut lines: Vec<&str> = stderr.lines().filter(|line| !line.contains("--resume")).collect();
     lines.pop_if(|line| line.contains("telemetry"));
@@ -42,7 +42,7 @@ fn endpoint(url: &str) -> String {
 
 #[test]
 fn a_collector_that_is_absent() {
-    // Nothing listens at the port that is never given out.
+    // Nothing listens at port 1, which is never given out.
     let settings = endpoint("http://127.0.0.1:1") + "exit_wait_ms = 240000\n";
     changes_nothing_but_one_line(&settings, "nothing listens there");
 }

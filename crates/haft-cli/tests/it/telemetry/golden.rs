@@ -1,4 +1,4 @@
-//! The trace of a run, as OpenTelemetry's own messages read it.
+//! The trace of a run, as OpenTelemetry's own message types decode it.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -67,7 +67,7 @@ fn a_run_is_one_trace_with_its_answers_calls_and_subagents() {
         "gen_ai.invoke_agent.tool_calls",
     ];
     assert_eq!(names, expected);
-    // Times are those of the ledger: nothing ends before it begins, or outside of what it is below.
+    // Times come from the ledger: no span ends before it begins, or lies outside its parent.
     let by_id: HashMap<_, _> = spans.iter().map(|span| (span["spanId"].to_string(), span)).collect();
     for span in &spans {
         let [start, end] = times(span);
@@ -107,7 +107,7 @@ fn times(span: &Value) -> [u64; 2] {
     ["startTimeUnixNano", "endTimeUnixNano"].map(|name| span[name].as_str().unwrap().parse().unwrap())
 }
 
-/// The spans below each other, sorted by what is written of them.
+/// The spans as a tree, sorted by their text.
 fn tree(spans: &[Value]) -> String {
     let mut children: HashMap<String, Vec<&Value>> = HashMap::new();
     for span in spans {

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use crate::fixture::cli::{CliFixture, RunOutput};
 use collector::Collector;
 
-/// Long enough for the slowest machine: what is tested is what is sent, and not how soon.
+/// Long enough for the slowest machine, because the tests are about what is sent, not how soon.
 const EXIT_WAIT_MS: u64 = 240_000;
 
 /// A workspace whose settings name this collector.
@@ -46,7 +46,7 @@ fn command(cli: &CliFixture, args: &[&str]) -> Command {
     command
 }
 
-/// The program with a model that plays these lines.
+/// The program with a scripted model.
 fn scripted(cli: &CliFixture, script: &[Value], args: &[&str]) -> Command {
     let lines: String = script.iter().map(|line| format!("{line}\n")).collect();
     let path = cli.config().with_file_name("script.jsonl");

@@ -1,4 +1,4 @@
-//! A session that is in the ledger is exported as it would have been sent.
+//! A session in the ledger is exported as it would have been sent while it ran.
 
 use serde_json::Value;
 

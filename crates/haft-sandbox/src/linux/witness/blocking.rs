@@ -13,14 +13,15 @@ use super::supervisor::Reply;
 
 /// Blocked calls of one command at a time; further ones fail with EAGAIN.
 const MAX_BLOCKED_CALLS: usize = 64;
-/// The threads of a command, with those whose callers were killed a moment ago.
+/// The threads of a command, including those whose callers have just been killed.
 const MAX_THREADS: usize = 4 * MAX_BLOCKED_CALLS;
-/// How often callers are looked at.
+/// How often the callers are checked.
 const CHECK_INTERVAL: Duration = Duration::from_millis(40);
 const STACK_BYTES: usize = 64 * 1024;
-/// Interrupts a thread. By default it is ignored, so it does no harm where the handler is missing.
+/// Interrupts a thread. It is ignored by default, so it does no harm without the handler.
 const INTERRUPT_SIGNAL: libc::c_int = libc::SIGURG;
-/// `ERESTARTSYS`: the kernel's internal result of an interrupted call, which it repeats or ends with EINTR, as the signal's handler asks.
+/// `ERESTARTSYS`, the kernel's internal result of an interrupted call: it repeats the call or returns EINTR, as the signal's
+/// handler asks.
 const RESTART_ERRNO: i32 = 512;
 
 /// The blocked calls of one command.
@@ -63,8 +64,8 @@ impl BlockedCalls {
         Ok(Reply::Deferred)
     }
 
-    /// Interrupts the calls of killed callers, and of those that have a signal to handle. A signal can arrive before
-    /// the thread blocks, so this is repeated until the thread has ended.
+    /// Interrupts the calls of callers that were killed or have a signal to handle. The interrupt can arrive before the thread
+    /// blocks, so this is repeated until the thread has ended.
     pub(super) fn check(&mut self, listener: &NotifyListener) {
         if self.calls.is_empty() || self.checked_at.is_some_and(|at| at.elapsed() < CHECK_INTERVAL) {
             return;
@@ -96,7 +97,7 @@ fn interrupt(thread: &JoinHandle<()>) {
     unsafe { libc::pthread_kill(thread.as_pthread_t() as libc::pthread_t, INTERRUPT_SIGNAL) };
 }
 
-/// Installs a handler that does nothing, unless the program has one of its own: any handler interrupts a system call.
+/// Installs a handler that does nothing, unless there is one already: any handler interrupts a system call.
 #[expect(unsafe_code, reason = "signal handlers have no safe wrapper")]
 #[expect(clippy::fn_to_numeric_cast_any, reason = "sigaction takes a handler as a number")]
 fn install_handler() {

@@ -13,7 +13,7 @@ use crate::process::{last_error, process_group};
 
 /// The kernel's limit for a path.
 const PATH_MAX: usize = 4096;
-/// A multiple of the page size on every architecture is also a multiple of this.
+/// The smallest page size of any architecture; every page size is a multiple of it.
 const MIN_PAGE_BYTES: usize = 4096;
 /// Most paths are shorter.
 const READ_BYTES: usize = 256;
@@ -23,7 +23,7 @@ const PIDFD_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(libc::O_EXCL.cast_
 const MAX_CACHED_UMASKS: usize = 512;
 /// Threads that are about to set their umask at the same time.
 const MAX_CHANGING_THREADS: usize = 64;
-/// So many of them are looked at when a umask is needed.
+/// How many of them are checked when a umask is needed.
 const MAX_CHECKED_CHANGES: usize = 4;
 
 /// The thread behind a call.
@@ -110,8 +110,8 @@ impl Caller {
         if usize::try_from(written) == Ok(bytes.len()) { Ok(()) } else { Err(Errno::FAULT) }
     }
 
-    /// A handle of the thread. Before Linux 6.9 it is of its process, if they have the same descriptors at the moment; then
-    /// the second value is false.
+    /// A handle of the thread, and whether it is really the thread's. Before Linux 6.9 it is that of its process, if both share
+    /// their descriptors at the moment.
     pub(super) fn pidfd(self) -> Result<(OwnedFd, bool), Errno> {
         let open = |id, flags| pidfd_open(Pid::from_raw(id).ok_or(Errno::SRCH)?, flags);
         match open(self.thread, PIDFD_THREAD) {
@@ -213,13 +213,12 @@ fn share_descriptors(first: i32, second: i32) -> bool {
     unsafe { libc::syscall(libc::SYS_kcmp, first, second, KCMP_FILES, 0, 0) == 0 }
 }
 
-/// The umasks of threads. Reading one takes longer than creating a file, so they are cached until a thread changes its
-/// umask.
+/// The umasks of threads. Reading one takes longer than creating a file, so they are cached until any thread changes its umask.
 #[derive(Debug, Default)]
 pub(super) struct UmaskCache {
-    /// With the thread's directory in `/proc`, which is empty when the thread has ended: its number can be used again.
+    /// Each with the thread's directory in `/proc`. That is empty once the thread has ended, so a reused number is noticed.
     known: HashMap<i32, (OwnedFd, Mode)>,
-    /// Threads that may still be about to set this umask. The threads that share it with them are not known.
+    /// Threads that may still be about to set this umask. It is not known which threads share theirs with them.
     changing: VecDeque<(Caller, Mode)>,
     /// Whether there were too many of them; from then on nothing is cached.
     is_off: bool,
@@ -271,7 +270,7 @@ impl UmaskCache {
         self.changing.push_back((caller, umask));
     }
 
-    /// Must be called for each call of a thread: if it was about to set its umask, it has done so.
+    /// Must be called for each call of a thread: if it was about to set its umask, it has done so by now.
     pub(super) fn forget_change(&mut self, caller: Caller) {
         self.changing.retain(|(thread, _)| thread.thread != caller.thread);
     }

@@ -1,7 +1,7 @@
 //! Drops the capabilities of this thread for a moment.
 //!
-//! A command has no capabilities, also as root. What it may write is decided by the scope, so the witness writes with
-//! its own capabilities; but what it reads on a command's behalf, the command must be able to read itself.
+//! A command has no capabilities, even as root. The scope decides what it may write, so the witness writes with its own
+//! capabilities. But what the witness reads for a command, the command must be able to read itself.
 
 use rustix::io::Errno;
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};

@@ -1,4 +1,4 @@
-//! The file system after a command, as its changes are determined from it.
+//! The file system after a command, from which its changes are determined.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -14,7 +14,7 @@ use super::new_tree::{NewTree, list_new_tree};
 use super::recorder::{ChangeTime, capture_entry, change_time, file_of};
 use crate::process::last_error;
 
-/// Further changes are not listed.
+/// More changes are not listed.
 pub(super) const MAX_CHANGES: usize = 2_000_000;
 /// From the kernel's `fcntl.h`; libc does not have it.
 const F_SETSIG: libc::c_int = 10;
@@ -26,7 +26,7 @@ pub(super) struct FinalView<'a> {
     pub(super) has_others: bool,
     /// Where changes are recorded.
     pub(super) roots: &'a [PathBuf],
-    /// The directory that was opened last: paths come sorted. What the command closed is open for that time.
+    /// The directory that was opened last, because paths come sorted. What the command closed is kept open with it.
     pub(super) last: Option<(PathBuf, OwnedFd, OpenedDirectories)>,
     pub(super) listed: usize,
     pub(super) losses: Vec<String>,
@@ -36,7 +36,7 @@ impl CommandView for FinalView<'_> {
     fn observe(&mut self, path: &Path) -> Result<PathState, ToolError> {
         let Some((parent, name)) = path.parent().zip(path.file_name()) else { return Ok(PathState::ABSENT) };
         if self.last.as_ref().is_none_or(|(last, ..)| last != parent) {
-            // Closed again before the next ones are opened, so that each directory is observed with its own mode.
+            // Closes the last one again before the next is opened, so that each directory is observed with its own mode.
             self.last = None;
             let opened = OpenedDirectories::down_to(parent, self.roots);
             self.last = match open_directory(parent) {

@@ -1,4 +1,5 @@
-//! The entries that a command touched and that must be judged, and the states of paths before it, as the judgement sees them.
+//! The entries that a command touched and that must be judged, and the states before the command that the judgement compares
+//! with.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -16,33 +17,33 @@ use super::recorder::ChangeRecorder;
 use super::write_policy::WriteArea;
 use crate::guards::{BeforeView, NamedFiles, is_relevant};
 
-/// During a longer command, the user may have changed what links and git configurations lead to.
+/// While a longer command ran, the user may have changed what links and git configurations lead to.
 const SHORT_COMMAND_MS: u64 = 1_000;
 
 /// What a command touched that may make programs run.
 #[derive(Debug, Default)]
 pub(super) struct GuardedEntries {
-    /// Entries that have not been judged. Their directories are open, because other commands may move them.
+    /// Entries that have not been judged yet. Their directories are kept open, because other commands may move them.
     pub(super) notes: Vec<GuardedNote>,
     /// When the command started, in milliseconds since 1970.
     pub(super) started_at: u64,
-    /// Whether another call was running then.
+    /// Whether another call was running when the command started.
     is_beside_another: bool,
-    /// Whether something whose name matters was touched since `named` was compared with what is named then.
+    /// Whether the command touched something whose name matters since the last comparison with `named`.
     pub(super) needs_comparison: bool,
-    /// Where links and git configurations are searched.
+    /// Where links and git configurations are searched for.
     roots: Vec<PathBuf>,
-    /// What they lead to, found before the first change.
+    /// What links and git configurations lead to, found before the first change.
     named: OnceCell<NamedFiles>,
-    /// Whether the command touched something of it.
+    /// Whether the command touched something in `named`.
     pub(super) touches_named: bool,
     /// Whether the command touched something whose name matters.
     pub(super) touches_guarded: bool,
-    /// Whether nothing is noted, because a judgement itself changes entries.
+    /// Whether noting is off, because the judgement itself changes entries.
     pub(super) is_paused: bool,
-    /// The former paths of settings that existed before the command.
+    /// The former paths of touched settings that existed before the command.
     pub(super) settings: Vec<PathBuf>,
-    /// When the inodes of stored files had changed last, in milliseconds since 1970.
+    /// When the inodes of stored files had last changed, in milliseconds since 1970.
     changed_at: HashMap<PathBuf, u64>,
 }
 
@@ -53,7 +54,7 @@ pub(super) struct GuardedNote {
     pub(super) name: OsString,
     /// Where the entry was when it was touched.
     pub(super) path: PathBuf,
-    /// Where it was before the command, by the moves that this command has made; `None` in a new directory.
+    /// Where it was before the command, according to this command's own moves; `None` in a new directory.
     pub(super) former: Option<PathBuf>,
     pub(super) since: Instant,
 }
@@ -65,8 +66,8 @@ impl GuardedEntries {
         Self { started_at, is_beside_another, roots: roots.to_vec(), ..Self::default() }
     }
 
-    /// Whether more may be named now than was found before the first change: this command touched something whose name matters,
-    /// another call ran beside it, or it took so long that the user may have changed something.
+    /// Whether more may be named now than before the first change: this command touched something whose name matters, another
+    /// call ran beside it, or it took so long that the user may have changed something.
     pub(super) fn may_be_newly_named(&self, record: &dyn Record) -> bool {
         let now = haft_tool::now_ms();
         self.touches_guarded
@@ -76,17 +77,17 @@ impl GuardedEntries {
             || record.runs_beside_another(now).unwrap_or(true)
     }
 
-    /// What links and git configurations of the user lead to.
+    /// What the user's links and git configurations lead to, found before the first change.
     pub(super) fn named(&self) -> &NamedFiles {
         self.named.get_or_init(|| NamedFiles::find(&self.roots))
     }
 
-    /// Whether the command has changed something that may be judged.
+    /// Whether the command has changed something that may have to be judged.
     pub(super) fn has_changes(&self) -> bool {
         self.named.get().is_some()
     }
 
-    /// Notes an entry, if it may be guarded.
+    /// Notes an entry if it may be guarded.
     pub(super) fn note(&mut self, entry: &DirectoryEntry, changes: &CommandChanges) {
         if self.is_paused || entry.dir.area != WriteArea::Workspace {
             return;
@@ -112,7 +113,7 @@ impl GuardedEntries {
         if !is_relevant(former) || !matches!(node, Node::File(_) | Node::Link { .. }) {
             return;
         }
-        // What a judgement removes is not missed.
+        // A file that a judgement itself removes is not a deletion to judge.
         if settings_rule(former).is_some() && !self.is_paused {
             self.settings.push(former.to_owned());
         }
@@ -151,7 +152,7 @@ impl BeforeView for ChangeRecorder {
     }
 
     fn is_trusted(&self, former: &Path) -> bool {
-        // Of files whose names do not matter the time is not known: it counts as now.
+        // For files whose names do not matter the time is not known; it counts as now.
         let at = self.guarded.changed_at.get(former).copied().unwrap_or_else(haft_tool::now_ms);
         matches!(self.record.runs_beside_another(at), Ok(false))
     }

@@ -1,5 +1,5 @@
-//! Files with several names that a command changed under a name which it then removed: the change is still visible under
-//! the other names, which the command never used.
+//! Finds changes of a file with several names that the command made under a name which it then removed: they are still visible
+//! under the other names, which the command never used.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -16,8 +16,8 @@ pub(super) struct LinkedFile {
     pub(super) link_count: u64,
 }
 
-/// The changes of files in `changed` that no name in `changes` shows, each under one name; and names of files whose
-/// other names cannot be found.
+/// The changes of files in `changed` that `changes` does not show under any name, each under one name; and a name of each file
+/// whose other names cannot be found.
 pub(super) fn hidden_changes(
     command: &CommandChanges,
     changes: &[Change],

@@ -23,21 +23,21 @@ use crate::guards::{
     is_now, refused_name,
 };
 
-/// A file that is still open for writing is judged after this time, too. Git does not run a hook that is open for writing.
+/// After this time a file is judged even if it is still open for writing. Git does not run such a hook.
 const WRITER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// More entries do not wait for programs that are still writing: their directories are open.
+/// With more notes, judging does not wait for programs that still write: each note holds an open directory.
 const MAX_NOTES: usize = 200;
 
-/// So many entries are judged in one turn. Other commands go on before the next ones.
+/// How many entries are judged in one turn, before other commands get theirs.
 const MAX_NOTES_PER_TURN: usize = 16;
 
-/// What would be copied beyond this in one turn is refused.
+/// Files whose copies would exceed this in one turn are refused.
 const MAX_COPIED_BYTES: u64 = 16 << 20;
 
 impl Supervisor {
-    /// Judges what was written since the last judgement, unless a program is still writing to it. A command that goes on,
-    /// in the background for example, does not keep what is refused until its end.
+    /// Judges what was written since the last judgement, unless a program still writes to it. So a long-running command does
+    /// not keep a refused file until its end.
     pub(super) fn judge_while_running(&mut self) {
         let notes = &self.recorder.guarded.notes;
         let is_overdue =
@@ -48,7 +48,7 @@ impl Supervisor {
         self.last_judged = Instant::now();
     }
 
-    /// Judges what a running command has named by a link, a git directory or a configuration.
+    /// Judges files that links, git directories or configurations have come to name while the command runs.
     pub(super) fn compare_while_running(&mut self) {
         let _turn = TURN.lock();
         let violations = self.judge_newly_named();
@@ -58,7 +58,7 @@ impl Supervisor {
         self.last_compared = Instant::now();
     }
 
-    /// Whether judgements do not wait any more.
+    /// Whether there are so many notes that judging does not wait any more.
     pub(super) fn has_many_notes(&self) -> bool {
         self.recorder.guarded.notes.len() >= MAX_NOTES
     }
@@ -104,7 +104,8 @@ impl Supervisor {
         self.restore_all(violations);
     }
 
-    /// Judges what links and git configurations lead to since the first change of this command, by whatever made it so.
+    /// Judges what links and git configurations lead to now, and did not before this command's first change, whatever the
+    /// reason is.
     fn judge_newly_named(&self) -> Vec<Violation> {
         let roots = &self.policy.scope.roots;
         let now = NamedFiles::find(roots);
@@ -112,7 +113,7 @@ impl Supervisor {
         self.with_judge(|judge| judge.newly_named(self.recorder.guarded.named(), &now))
     }
 
-    /// Opens the directories of what is judged. A command that closes one would hide what is in it, until the next one opens it.
+    /// Opens the directories of what is judged: a command could close one to hide what is in it until a later command opens it.
     fn open_above(&self, notes: &[GuardedNote], settings: &[PathBuf]) -> OpenedDirectories {
         let noted =
             notes.iter().filter_map(|note| Some(self.paths.real_path(&note.dir.fd).ok()?.join(&note.name)));
@@ -123,12 +124,12 @@ impl Supervisor {
         })
     }
 
-    /// The same for what links and git configurations lead to.
+    /// The same for the directories of links and git configurations.
     fn open_named(&self) -> OpenedDirectories {
         self.recorder.guarded.named().open(&self.policy.scope.roots)
     }
 
-    /// Refuses to move a directory to a place where it would make programs run; called after the move.
+    /// The violation if a directory that was just moved to `path` would make programs run there.
     pub(super) fn judge_moved(&mut self, path: &Path) -> Option<Violation> {
         let mut files = guarded_files_in(path);
         if self.recorder.guarded.named().concern(path) {
@@ -158,7 +159,7 @@ impl Supervisor {
     fn judge_notes(&mut self, notes: &[GuardedNote], at_end: bool) -> Vec<Violation> {
         let touched = notes.iter().filter_map(|note| {
             let path = self.paths.real_path(&note.dir.fd).ok()?.join(&note.name);
-            // By the moves of this command it would be elsewhere if another one has moved it.
+            // If another command has moved the entry, it is not where this command's moves would have put it.
             let changes = &self.recorder.changes;
             let is_moved = match &note.former {
                 Some(former) => changes.current_path(former).is_some_and(|expected| expected != path),
@@ -171,7 +172,7 @@ impl Supervisor {
         touched.sort_unstable();
         touched.dedup();
         let paths: Vec<PathBuf> = touched.iter().map(|touched| touched.path.clone()).collect();
-        // A file that only this name leads to, so that what is judged is what stays.
+        // First gives each file a single name, so that what is judged is what stays.
         let mut violations = self.make_all_private(&paths);
         self.with_judge(|judge| {
             violations.extend(touched.iter().filter_map(|touched| judge.settings(touched, at_end)));
@@ -185,7 +186,8 @@ impl Supervisor {
         violations
     }
 
-    /// Replaces files by copies, if they have other names or are open for writing: they could change without a judgement.
+    /// Replaces files by copies if they have other names or are open for writing, because they could still change without a
+    /// judgement.
     fn make_all_private(&mut self, paths: &[PathBuf]) -> Vec<Violation> {
         self.recorder.guarded.is_paused = true;
         let (mut violations, mut allowed_bytes) = (Vec::new(), MAX_COPIED_BYTES);
@@ -217,20 +219,20 @@ impl Supervisor {
         Ok(())
     }
 
-    /// The entry at a path; an error if a link is on the way.
+    /// The entry at a path; an error if there is a link on the way.
     fn entry_at(&mut self, path: &Path) -> Result<DirectoryEntry, Errno> {
         let entry = self.paths.entry_at(path, &Classifier(&self.policy, &self.recorder))?;
         if entry.path() == path { Ok(entry) } else { Err(Errno::LOOP) }
     }
 
-    /// Whether a new link leads to a directory of the session, where commands write without a judgement, or to where one can
-    /// be made. Programs of the user would find there what they run.
+    /// Whether a new link leads to a directory of the session, or to where one could be made. Commands write there without a
+    /// judgement, so they could put there what the user's programs run.
     pub(super) fn leads_to_private(&self, path: &Path) -> bool {
         let is_private =
             |path: &Path| matches!(self.policy.area(path), WriteArea::Private | WriteArea::Unrecorded);
         match std::fs::canonicalize(path) {
             Ok(real) => real.is_dir() && is_private(&real),
-            // A loop leads nowhere, and no program of the user opens a path that is too long for one call.
+            // A loop leads nowhere, and the user's programs do not open a path that is too long for one call.
             Err(error) if matches!(error.raw_os_error(), Some(libc::ELOOP | libc::ENAMETOOLONG)) => false,
             Err(_) => link_target(path).is_none_or(|target| is_private(&target)),
         }
@@ -255,7 +257,7 @@ impl Supervisor {
         self.recorder.guarded.is_paused = false;
     }
 
-    /// What an earlier command left at a path may be refused, too, now that it would be in effect.
+    /// After a restore, what an earlier command left at the path would be in effect again, so it may have to be refused too.
     fn put_aside_if_refused(&mut self, path: &Path) -> io::Result<()> {
         let is_refused = self.with_judge(|judge| {
             let touched = TouchedPath::from(path.to_owned());
@@ -270,7 +272,7 @@ impl Supervisor {
     fn restore(&mut self, path: &Path) -> io::Result<()> {
         let changes = &self.recorder.changes;
         let former = changes.former_entry(path);
-        // In a directory that the command created in place of another one, it is the state of that path.
+        // In a directory that the command created in place of another one, the state of the same path counts.
         let key = former.clone().unwrap_or_else(|| path.to_owned());
         let before = changes.stored_at(&key).cloned();
         match before {
@@ -300,7 +302,7 @@ impl Supervisor {
         crate::guards::BeforeView::is_trusted(&self.recorder, former)
     }
 
-    /// Makes the directories again that were above a deleted file.
+    /// Recreates the directories that were above a deleted file.
     fn restore_parents(&mut self, path: &Path) -> io::Result<()> {
         let mut above: Vec<PathBuf> = path.ancestors().skip(1).map(Path::to_owned).collect();
         above.reverse();
@@ -312,7 +314,7 @@ impl Supervisor {
             }
             Restoration::Put(before, Vec::new()).perform(&directory)?;
             self.recorder.changes.restored_directory(&directory);
-            // What is in a directory that the command created in its place was not there before.
+            // The command may have created a directory in its place: what is in that was not there before.
             for entry in std::fs::read_dir(&directory)?.flatten() {
                 let path = entry.path();
                 if self.recorder.changes.stored_at(&path).is_none() {
@@ -330,7 +332,7 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Renames what the command did not bring itself, but put into effect.
+    /// Renames something that the command put into effect but did not bring there itself.
     fn put_aside(&mut self, path: &Path) -> io::Result<()> {
         let entry = self.entry_at(path)?;
         let aside = self.entry_at(&refused_name(path)?)?;
@@ -342,7 +344,7 @@ impl Supervisor {
     }
 }
 
-/// Where a dangling link leads, as far as it exists; `None` if that is not certain.
+/// Where a dangling link leads; `None` if that is not certain.
 fn link_target(path: &Path) -> Option<PathBuf> {
     let mut target = path.parent()?.join(std::fs::read_link(path).ok()?);
     for _ in 0..MAX_LINKS {

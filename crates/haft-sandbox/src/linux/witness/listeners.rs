@@ -1,4 +1,4 @@
-//! Whose socket listens at an address of this machine. Addresses can change hands, so the socket itself counts: its inode.
+//! Finds the sockets that listen at an address of this machine. Addresses can change hands, so sockets are identified by inode.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -16,7 +16,7 @@ const SOCK_DIAG_CODE: u16 = 20;
 const HEADER_BYTES: usize = 16;
 /// The length of a request, with its header.
 const REQUEST_BYTES: usize = HEADER_BYTES + 56;
-/// Where an answer has the local address and the inode, after its header.
+/// Offsets of the local address and the inode in an answer, after its header.
 const SOURCE_OFFSET: usize = 8;
 const INODE_OFFSET: usize = 68;
 
@@ -42,8 +42,8 @@ pub(super) fn abstract_sockets(name: &[u8]) -> Vec<u64> {
         .collect()
 }
 
-/// The addresses and inodes of sockets that listen on a port. Asked by netlink, because the kernel walks through all
-/// connections of the machine to show `/proc/net/tcp`.
+/// The addresses and inodes of sockets that listen on a port. Uses netlink, because for `/proc/net/tcp` the kernel walks
+/// through all connections of the machine.
 #[expect(unsafe_code, reason = "netlink has no safe wrapper")]
 fn listeners(family: i32, port: u16) -> Result<Vec<(IpAddr, u64)>, Errno> {
     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;

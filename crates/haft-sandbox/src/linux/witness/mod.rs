@@ -1,8 +1,8 @@
-//! The witness: performs the mutating system calls of a sandboxed process tree, and records what they change.
+//! The witness performs the mutating system calls of a sandboxed process tree and records what they change.
 //!
-//! A sandboxed program has no right to write (Landlock). Its calls are reported to the witness, which reads the
-//! arguments once, resolves and checks the path, stores the previous state, performs the call and replies with the
-//! result. The descriptor that was checked is the one that is used, so no other thread of the program can interfere.
+//! A sandboxed program has no right to write (Landlock). Its calls are reported to the witness, which reads the arguments once,
+//! resolves and checks the path, stores the previous state, performs the call and replies with the result. It uses the same
+//! descriptor that it checked, so no other thread of the program can interfere.
 
 mod blocking;
 mod caller;
@@ -69,11 +69,11 @@ pub(crate) struct WitnessConfig {
     pub(super) limits: CommandLimits,
     /// The command's root directory.
     pub(super) root: OwnedFd,
-    /// Where the command's process sends its listener.
+    /// The socket through which the command's process sends its listener.
     pub(super) socket: OwnedFd,
 }
 
-/// What a witness saw.
+/// What a witness found.
 #[derive(Default)]
 pub(crate) struct Witnessed {
     pub(crate) changes: Vec<Change>,
@@ -146,7 +146,7 @@ impl Witness {
         Ok(Self { thread: thread.spawn(work)?, stop })
     }
 
-    /// What was seen. All processes of the command must have ended.
+    /// What the witness found. All processes of the command must have ended.
     pub(crate) fn finish(self) -> Result<Witnessed, ToolError> {
         self.stop.store(true, Ordering::SeqCst);
         self.thread.join().map_err(|_| ToolError::internal("the witness panicked"))

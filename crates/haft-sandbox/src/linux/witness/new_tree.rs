@@ -21,9 +21,9 @@ pub(super) struct NewTree {
     pub(super) losses: Vec<String>,
 }
 
-/// Passes everything in `own` below the directory at `path` to `visit`, which returns whether a directory is entered, as long
-/// as no more than `max` entries are listed. What other programs created is left out. Directories in `roots` that the command
-/// closed are opened while they are listed.
+/// Passes what is in `own` below the directory at `path` to `visit`, which returns whether to enter a directory, as long as at
+/// most `max` entries are listed. What other programs created is left out. Directories in `roots` that the command closed are
+/// opened while they are listed.
 pub(super) fn list_new_tree(
     path: &Path,
     (own, roots): (&HashSet<FileId>, &[PathBuf]),

@@ -1,4 +1,4 @@
-//! Seccomp notifications: receives the system calls that wait for the witness, and replies to them.
+//! Seccomp notifications: receives the system calls that wait for the witness and replies to them.
 
 use std::mem;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -85,7 +85,7 @@ impl NotifyListener {
         }
     }
 
-    /// Whether the caller still waits. Only then the memory that was read was really the caller's.
+    /// Whether the caller still waits. Only then was the memory that was read really the caller's.
     pub(super) fn is_valid(&self, call: u64) -> bool {
         let mut id = call;
         self.ioctl(libc::SECCOMP_IOCTL_NOTIF_ID_VALID, (&raw mut id).cast()).is_ok()
@@ -178,7 +178,7 @@ impl NotifyListener {
     }
 }
 
-/// Whether a file is executable and open for writing. Making it executable later is a call of its own.
+/// Whether a file is executable and open for writing. If it becomes executable later, that is a call of its own.
 fn is_writable_executable(fd: &OwnedFd) -> bool {
     let is_executable = rustix::fs::fstat(fd).is_ok_and(|stat| stat.st_mode & 0o111 != 0);
     is_executable

@@ -1,4 +1,4 @@
-//! Which files with several names have names outside the scope.
+//! Finds out which files have hard links outside the scope.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -14,18 +14,19 @@ use super::link_count;
 use super::new_tree::LIST_FLAGS;
 use super::write_policy::{WriteArea, WritePolicy};
 
-/// The search for names ends after this many directory entries. Those that are not found count as outside.
+/// The search ends after this many directory entries. Names that are not found count as outside.
 const MAX_SEARCHED_ENTRIES: usize = 500_000;
 
-/// The number of names that files have outside the scope, which commands cannot change.
+/// How many names files have outside the scope, where commands cannot change them.
 #[derive(Debug, Default)]
 pub(super) struct OutsideNames {
-    /// Files with several names in the scope; of others, all names but one are outside. `None` until it is needed.
+    /// Only for files with several names in the scope; of any other file all names but one are outside. `None` until it is
+    /// needed.
     counts: Option<HashMap<FileId, u64>>,
 }
 
 impl OutsideNames {
-    /// Whether a file that has a name in the scope has others outside.
+    /// Whether a file with a name in the scope also has names outside.
     pub(super) fn has_some(&mut self, stat: &Stat, policy: &WritePolicy) -> bool {
         if link_count(stat) < 2 {
             return false;
@@ -34,18 +35,18 @@ impl OutsideNames {
         counts.get(&(stat.st_dev, stat.st_ino)).is_none_or(|outside| *outside > 0)
     }
 
-    /// Whether all names of a file are in the scope, for a file that is known by none of them.
+    /// Whether all names of a file are in the scope, for a file that was reached by none of them.
     pub(super) fn has_none(&mut self, stat: &Stat, policy: &WritePolicy) -> bool {
         let counts = self.counts.get_or_insert_with(|| count_outside(policy));
         counts.get(&(stat.st_dev, stat.st_ino)) == Some(&0)
     }
 
-    /// Must be called when the command has given a file another name in the scope; `stat` is from before.
+    /// Must be called when the command has given a file another name in the scope. `stat` is from before that.
     pub(super) fn add_name(&mut self, stat: &Stat) {
         let Some(counts) = &mut self.counts else { return };
         let file = (stat.st_dev, stat.st_ino);
         match link_count(stat) {
-            // It may be a new file with the number of another one.
+            // It may be a new file with a reused number.
             0 | 1 => _ = counts.insert(file, 0),
             names => _ = counts.entry(file).or_insert(names - 1),
         }

@@ -9,8 +9,8 @@ use rustix::io::Errno;
 
 use super::caller::Caller;
 
-/// A descriptor that a command was given may belong to another mount namespace, where a path means another directory than
-/// the one that the scope names.
+/// A descriptor that was passed to a command may belong to another mount namespace, where the same path is another directory
+/// than the one in the scope.
 #[derive(Debug, Default)]
 pub(super) struct OwnMounts {
     ids: HashSet<u64>,

@@ -1,4 +1,4 @@
-//! Files with the names of secrets that the command itself created: they hold nothing that it did not have.
+//! Files that are named like secrets but that the command itself created: they hold nothing that it did not already have.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -8,10 +8,10 @@ use rustix::fs::{AtFlags, Mode, OFlags, Stat};
 use super::link_count;
 use super::paths::DirectoryEntry;
 
-/// Programs such as rsync rename each file before they create the next one. Further files count as secrets.
+/// More files count as secrets. Programs such as rsync rename each file before they create the next one.
 const MAX_FILES: usize = 64;
 
-/// The files, open: their numbers cannot be used again.
+/// The files are kept open, so that their inode numbers cannot be reused.
 #[derive(Debug, Default)]
 pub(super) struct OwnSecrets(VecDeque<OwnedFd>);
 
@@ -20,7 +20,7 @@ impl OwnSecrets {
     pub(super) fn add(&mut self, entry: &DirectoryEntry, created: &OwnedFd) {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let Ok(fd) = rustix::fs::openat(&entry.dir.fd, &entry.name, flags, Mode::empty()) else { return };
-        // Another program may have created it.
+        // Another program may have replaced it meanwhile.
         let is_empty = |stat: &Stat| stat.st_size == 0 && link_count(stat) == 1;
         let (Ok(named), Ok(created)) = (rustix::fs::fstat(&fd), rustix::fs::fstat(created)) else { return };
         if is_same(&named, &created) && is_empty(&named) {

@@ -1,4 +1,4 @@
-//! Resolves the paths of a program to an open directory and a name in it.
+//! Resolves a program's path to an open directory and a name in it.
 //!
 //! The program's arguments are read once. The directory is opened as the program would reach it, and its real path is
 //! read back; from then on only the descriptor is used. All changes of sandboxed programs go through the witness one
@@ -26,7 +26,7 @@ use super::write_policy::WriteArea;
 
 /// The kernel's limit.
 pub(super) const MAX_LINKS: u32 = 40;
-/// How long a resolved directory is reused: programs outside of the sandbox may move it.
+/// How long a resolved directory is reused. It is short because programs outside the sandbox may move it.
 const CACHE_LIFETIME: Duration = Duration::from_millis(100);
 const MAX_CACHED: usize = 256;
 
@@ -40,7 +40,7 @@ pub(super) struct OpenDir {
     pub(super) is_uniform: bool,
     /// Whether the kernel lets the command read what is in it.
     pub(super) is_readable: bool,
-    /// Whether it did not exist before the command, or before the last move of a directory.
+    /// Whether the command created it or a directory above it.
     pub(super) is_new: bool,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct DirectoryEntry {
     pub(super) name: OsString,
     /// Whether the program's path ended with a slash, which only a directory matches.
     pub(super) has_slash: bool,
-    /// The length of `.` or `..` if the program's path ended so.
+    /// The length of `.` or `..` if the program's path ended with one.
     pub(super) dots: usize,
     path: PathBuf,
 }
@@ -94,7 +94,7 @@ impl DirectoryEntry {
         self.has_slash && self.file_type().is_ok_and(|kind| kind != FileType::Directory)
     }
 
-    /// Whether this is the root directory, which is in no other one.
+    /// Whether this is the root directory, which has no parent.
     pub(super) fn is_root(&self) -> bool {
         self.dots > 0 && self.path.parent().is_none()
     }
@@ -123,7 +123,7 @@ pub(super) trait DirClassifier {
     fn area(&self, path: &Path) -> WriteArea;
     fn is_uniform(&self, path: &Path) -> bool;
     fn is_new(&self, path: &Path) -> bool;
-    /// The tree with this directory that the kernel lets the command read, if it is still the same one.
+    /// The root of the readable tree around `path`. [`Self::is_readable`] tells whether it is still the same one.
     fn readable_tree<'a>(&self, path: &'a Path) -> Option<&'a Path>;
     fn is_readable(&self, tree: FileId) -> bool;
 }
@@ -137,7 +137,7 @@ pub(super) struct PathLookup {
     dirs: HashMap<(PathBase, Vec<u8>), (Rc<OpenDir>, Instant)>,
     /// Open `/proc/TID` directories.
     threads: HashMap<i32, OwnedFd>,
-    /// `None` if commands have no mount namespace of their own.
+    /// `None` if the command has no mount namespace of its own.
     mounts: Option<OwnMounts>,
 }
 
@@ -314,7 +314,7 @@ impl PathLookup {
     ) -> Result<Rc<OpenDir>, Errno> {
         let key = (base, path.to_vec());
         let now = Instant::now();
-        // Other commands move directories, too: the directory must still have the path that it is judged by.
+        // Other commands move directories, too, so the directory must still have the path by which it is judged.
         if let Some((dir, since)) = self.dirs.get(&key)
             && now.duration_since(*since) < CACHE_LIFETIME
             && shown_path(&dir.fd).is_ok_and(|path| path == dir.path)
@@ -355,10 +355,10 @@ impl PathLookup {
         own.and_then(rustix::fs::fstat).is_ok_and(|own| own.st_dev == stat.st_dev)
     }
 
-    /// The current path of an open file; an error if it has no name any more.
+    /// The current path of an open file; an error if it no longer has a name.
     pub(super) fn real_path(&self, fd: &OwnedFd) -> Result<PathBuf, Errno> {
         let path = shown_path(fd)?;
-        // The kernel adds this to a removed name, but a name may also end so.
+        // The kernel appends this to a removed name, but a real name may end with it, too.
         if path.as_os_str().as_bytes().ends_with(b" (deleted)") {
             let named = open_without_links(self.root.fd(), path.as_os_str().as_bytes(), OFlags::NOFOLLOW)?;
             let (named, open) = (rustix::fs::fstat(&named)?, rustix::fs::fstat(fd)?);

@@ -1,4 +1,4 @@
-//! What a command changes in the private directories of its session. It is not recorded, and undo does not restore it.
+//! Notes what a command changes in the private directories of its session, which undo does not restore.
 
 use std::collections::{HashMap, VecDeque};
 use std::os::unix::ffi::OsStrExt;
@@ -10,11 +10,11 @@ use rustix::fs::{AtFlags, FileType, Stat};
 use super::paths::DirectoryEntry;
 use super::root_dir::RootDir;
 
-/// Fewer paths are not looked at before the end.
+/// With fewer paths, none is checked before the end.
 const MIN_PATHS_TO_CHECK: usize = 1_000;
-/// More than one, so that those that are as before become fewer.
+/// More than one, so that the list shrinks while entries are as before.
 const MAX_PATHS_PER_CHECK: usize = 2;
-/// Further paths are not listed.
+/// More paths are not listed.
 const MAX_PATHS: usize = 50_000;
 
 /// Device, inode and change time, which programs cannot set.
@@ -24,7 +24,7 @@ type FileVersion = (u64, u64, i64, u64);
 #[derive(Debug, Default)]
 pub(super) struct PrivateChanges {
     before: HashMap<Rc<Path>, Option<FileVersion>>,
-    /// The same paths in the order in which they are looked at: temporary files that are gone again are forgotten.
+    /// The same paths in the order in which they are checked. Temporary files that are gone again are forgotten.
     paths: VecDeque<Rc<Path>>,
     /// Whether there were more.
     has_more: bool,
@@ -35,7 +35,7 @@ impl PrivateChanges {
     pub(super) fn before_change(&mut self, entry: &DirectoryEntry, root: &RootDir) {
         let path = entry.path();
         let is_known = self.before.contains_key(path)
-            // What is in a new directory is gone if that is.
+            // An entry of a new directory is gone when the directory is.
             || path.ancestors().skip(1).any(|above| self.before.get(above) == Some(&None));
         if is_known {
             return;
@@ -47,8 +47,7 @@ impl PrivateChanges {
         self.add(path, stat.as_ref().map(version), |path| current_version(path, root));
     }
 
-    /// Adds a path, and forgets those of the next paths that are as before. It is done for a few at a time, because other
-    /// commands wait.
+    /// Adds a path, and checks the next few to forget those that are as before. Few at a time, because other commands wait.
     fn add(
         &mut self,
         path: &Path,
@@ -105,7 +104,7 @@ fn version(stat: &Stat) -> FileVersion {
     (stat.st_dev, stat.st_ino, stat.st_ctime, stat.st_ctime_nsec)
 }
 
-/// Writing to a device leaves nothing in the directory.
+/// Writing to a device leaves nothing in its directory.
 fn is_device(stat: &Stat) -> bool {
     matches!(FileType::from_raw_mode(stat.st_mode), FileType::CharacterDevice | FileType::BlockDevice)
 }

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use super::caller::Caller;
 
-/// A path that begins with `/proc/self` or another alias, as a path in the program's own `/proc`; `None` if it begins with none.
+/// The path in the program's own `/proc` that is meant by one that begins with `/proc/self` or another alias; `None` without an
+/// alias.
 ///
 /// It is resolved from the program's root directory like every other path: Haft's own `/proc` is never entered, because
 /// `..` would lead from there to what Haft sees.

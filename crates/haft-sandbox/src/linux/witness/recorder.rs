@@ -18,11 +18,11 @@ use super::hard_links::{LinkedFile, hidden_changes};
 use super::link_count;
 use super::paths::DirectoryEntry;
 
-/// Fewer states are kept until the end.
+/// With fewer states, none is checked before the end.
 const MIN_STATES_TO_CHECK: usize = 2_000;
-/// More than one, so that those that are gone become fewer.
+/// More than one, so that the list shrinks while entries are gone.
 const MAX_PATHS_PER_CHECK: usize = 2;
-/// The change time of older files is another one after the next change.
+/// A file that last changed longer ago gets another change time with its next change.
 const MIN_SETTLED_SECONDS: i64 = 1;
 
 /// The changes of one command.
@@ -31,17 +31,17 @@ pub(super) struct ChangeRecorder {
     pub(super) changes: CommandChanges,
     /// Files that had several names before the command.
     linked: HashMap<FileId, LinkedFile>,
-    /// Those of them that the command may have changed, under any name.
+    /// Those of `linked` that the command may have changed, under any name.
     altered: HashSet<FileId>,
-    /// Large files, with their change times and states before the command. Those that did not change are not read again.
+    /// Large files, with their change times and states before the command, so that unchanged ones are not read again.
     large: HashMap<FileId, (ChangeTime, Node)>,
-    /// Files that had names outside the scope, and are copies now.
+    /// Files that had names outside the scope and were replaced by copies.
     separated: Vec<PathBuf>,
-    /// What the command put into new directories: other programs may put something there too.
+    /// What the command put into new directories. Other programs may put something there, too.
     own: HashSet<FileId>,
-    /// What other programs put there and the command changed, moved or linked.
+    /// What other programs put there and the command then changed, moved or linked.
     foreign: HashSet<FileId>,
-    /// Paths that did not exist before, in the order in which they are looked at: temporary files that are gone again are
+    /// Paths that did not exist before, in the order in which they are checked. Temporary files that are gone again are
     /// forgotten.
     created: VecDeque<PathBuf>,
     losses: Vec<String>,
@@ -100,7 +100,7 @@ impl ChangeRecorder {
             self.losses.push(format!("{path} is a pipe with several names; undo makes it a pipe of its own"));
         }
         if let Node::File(node) = &mut node {
-            // The other names of the file may have been removed before.
+            // The command may have removed the file's other names already.
             node.linked = node.linked.or(file.filter(|file| self.linked.contains_key(file)));
         }
         if let Some(linked) = node.linked().and_then(|file| self.linked.get(&file)) {
@@ -131,7 +131,7 @@ impl ChangeRecorder {
         Ok(())
     }
 
-    /// The same for an entry that does not exist.
+    /// The same for an entry that does not exist yet.
     pub(super) fn before_creation(&mut self, entry: &DirectoryEntry) -> Result<(), Errno> {
         self.note(entry);
         match self.unstored(entry).filter(|_| !entry.dir.is_new) {
@@ -170,7 +170,7 @@ impl ChangeRecorder {
             }
         } else if let Some(file) = entry_birth_id(entry) {
             let recorded = if self.foreign.contains(&file) {
-                // Its other names are not the command's.
+                // The file is another program's: only this new name is the command's, so it counts as absent before.
                 let stored = self.changes.is_stored_in_new(entry.path());
                 let mut absent = || {
                     let key = entry.path().to_owned();
@@ -190,7 +190,7 @@ impl ChangeRecorder {
         }
     }
 
-    /// Must be called when the command has opened a file for writing, with the state of the file, and whether that created it.
+    /// Must be called when the command has opened a file for writing, with the file's metadata and whether opening created it.
     pub(super) fn after_opening(
         &mut self,
         entry: &DirectoryEntry,
@@ -211,7 +211,7 @@ impl ChangeRecorder {
         Some((self.changes.former_entry(entry.path())?, (stat.st_dev, stat.st_ino)))
     }
 
-    /// Must be called when the command has removed the last name of a file, or a directory, with its number from before.
+    /// Must be called when the command has removed an entry. `file` is the number that it had.
     pub(super) fn after_removal(&mut self, entry: &DirectoryEntry, stat: &Stat, file: Option<FileId>) {
         if entry.dir.is_new
             && (link_count(stat) == 1 || FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
@@ -226,14 +226,14 @@ impl ChangeRecorder {
         }
     }
 
-    /// Notes that a file is about to change, under all its names.
+    /// Notes that a file with several names is about to change under all of them.
     pub(super) fn add_altered(&mut self, stat: &Stat) {
         if link_count(stat) > 1 {
             self.altered.insert((stat.st_dev, stat.st_ino));
         }
     }
 
-    /// Notes that an entry became a file of its own.
+    /// Notes that an entry was replaced by a copy.
     pub(super) fn add_separated(&mut self, path: &Path) {
         self.separated.push(path.to_owned());
     }
@@ -250,7 +250,7 @@ impl ChangeRecorder {
         self.losses.push(reason);
     }
 
-    /// Creates, removes or moves a directory by `act`, which must happen after the states of its entries are stored.
+    /// Lets `act` create, remove or move a directory. The states of its entries must be stored before.
     pub(super) fn change_directory(
         &mut self,
         event: DirectoryEvent<'_>,
@@ -272,7 +272,7 @@ impl ChangeRecorder {
         Ok(())
     }
 
-    /// Whether the event concerns only a new directory and its entries.
+    /// Whether the event concerns only what is in new directories, which is listed at the end.
     fn is_unlisted(&self, event: DirectoryEvent<'_>) -> bool {
         let is_in_new = |path: &Path| path.parent().is_some_and(|parent| self.is_new(parent));
         match event {
@@ -312,8 +312,7 @@ impl ChangeRecorder {
         Ok(node)
     }
 
-    /// Forgets those of the next paths that do not exist any more. It is done for a few at a time, because other commands
-    /// wait.
+    /// Checks the next few paths and forgets those that no longer exist. Few at a time, because other commands wait.
     fn forget_absent(&mut self) {
         for _ in 0..MAX_PATHS_PER_CHECK {
             let Some(former) = self.created.pop_front() else { return };
@@ -367,7 +366,7 @@ impl ChangeRecorder {
                 "{files} had other names (hard links) outside the scope, which kept the old content; undo restores the content, not the link"
             ));
         }
-        // The operation that could not be recorded was refused; what was recorded stays reversible.
+        // Only the operation that could not be recorded was refused; what was recorded stays reversible.
         if let Some(error) = self.error {
             self.losses.push(format!("a change was refused because it could not be recorded: {error}"));
         }
@@ -375,19 +374,19 @@ impl ChangeRecorder {
     }
 }
 
-/// A number of the file that no later file gets.
+/// A number of the entry that no later one gets.
 pub(super) fn entry_birth_id(entry: &DirectoryEntry) -> Option<FileId> {
     birth_id(&entry.dir.fd, &entry.name)
 }
 
-/// Programs cannot set it.
+/// The time of a file's last change, which programs cannot set.
 pub(super) type ChangeTime = (i64, u64);
 
 pub(super) fn change_time(stat: &Stat) -> ChangeTime {
     (stat.st_ctime, stat.st_ctime_nsec)
 }
 
-/// Whether a change from now on gives the file another change time: the kernel's clock has a resolution.
+/// Whether any change from now on gives the file another change time. The resolution of the kernel's clock is coarse.
 fn is_settled(stat: &Stat) -> bool {
     stat.st_ctime + MIN_SETTLED_SECONDS < rustix::time::clock_gettime(rustix::time::ClockId::Realtime).tv_sec
 }

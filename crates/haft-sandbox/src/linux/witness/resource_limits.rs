@@ -1,6 +1,6 @@
 //! Ends a command that uses too many processes, too much memory or too much of the disk.
 //!
-//! Needs no privileges and no control groups: the reaper adopts every orphan, so all processes of the command are its
+//! This needs no privileges and no control groups: the reaper adopts every orphan, so all processes of the command are its
 //! descendants.
 
 use std::collections::{HashMap, HashSet};
@@ -18,9 +18,9 @@ use crate::process::process_group;
 
 /// How often the number of processes and the free disk space are checked.
 const CHECK_INTERVAL: Duration = Duration::from_millis(40);
-/// How often memory is summed up, which takes longer.
+/// How often memory is added up, which takes longer.
 const MEMORY_CHECK_INTERVAL: Duration = Duration::from_millis(200);
-/// How often the process groups of a fork bomb are listed, which may create more meanwhile.
+/// How often the process groups of a fork bomb are listed: it may create more meanwhile.
 const MAX_KILL_ROUNDS: usize = 100;
 /// A command may not leave less free disk space or memory, unless there was little from the start.
 const MIN_FREE_BYTES: u64 = 512 << 20;
@@ -28,9 +28,9 @@ const MIN_FREE_BYTES: u64 = 512 << 20;
 const MAX_ANCESTORS: usize = 10_000;
 /// Ends the search for descendants, of which a fork bomb can have many more than are allowed.
 const MAX_LISTED_PROCESSES: usize = 100_000;
-/// The line of `/proc/PID/stat` is shorter.
+/// The content of `/proc/PID/stat` is shorter.
 const MAX_STAT_BYTES: usize = 2048;
-/// Session, terminal, flags, faults, times and priorities lie between.
+/// The fields between are session, terminal, flags, faults, times and priorities.
 const FIELDS_FROM_GROUP_TO_THREADS: usize = 14;
 /// The unit of `st_blocks`.
 const STAT_BLOCK_BYTES: u64 = 512;
@@ -140,7 +140,7 @@ impl ResourceMonitor {
     fn used_memory(&self, shared: u64) -> u64 {
         let descendants = self.descendants();
         let private: u64 = descendants.iter().map(|process| private_memory(*process)).sum();
-        // Whose shared memory it is takes long to find out, so the machine's total is checked first.
+        // It takes long to find out which shared memory is the command's, so the machine's total is checked first.
         let grown = shared.saturating_sub(self.initial_shared_bytes);
         if private + grown <= self.limits.memory_bytes {
             return private;
@@ -151,12 +151,12 @@ impl ResourceMonitor {
         let in_files = self.shared_memory.as_ref().and_then(|dir| rustix::fs::fstatvfs(dir).ok());
         let in_files =
             in_files.map_or(0, |stat| (stat.f_blocks - stat.f_bfree).saturating_mul(stat.f_frsize));
-        // Processes that share memory count it several times, but not more than there is.
+        // Memory that processes share is counted several times, but there is not more of it than was added since the start.
         private + (in_files + shared_memory_of(&descendants)).min(grown)
     }
 
     fn check_disk(&mut self, workspace: &Path) {
-        // The home of commands is in memory.
+        // The commands' home is in memory.
         for (index, path) in [workspace, Path::new("/dev/shm")].into_iter().enumerate() {
             let Ok(stat) = rustix::fs::statvfs(path) else { continue };
             let free = stat.f_bavail.saturating_mul(stat.f_frsize);
@@ -169,8 +169,8 @@ impl ResourceMonitor {
 
     /// Kills a fork bomb at once: asking the reaper to end it would take too long.
     fn check_processes(&mut self) {
-        // Counting descendants is slow when there are many, so the machine's total is checked first. What it was before says
-        // nothing: another fork bomb may have run then.
+        // Counting descendants is slow when there are many, so the machine's total is checked first. An earlier total would be
+        // of no use: another fork bomb may have been running then.
         let allowed = self.limits.processes;
         if count_all_processes() < allowed {
             return;
@@ -180,7 +180,8 @@ impl ResourceMonitor {
         if count < allowed {
             return;
         }
-        // Never Haft's own. No process of a group outlives its signal, but thousands take a while to end.
+        // Starts with Haft's own group, which is never killed. No process outlives the signal to its group, but thousands take
+        // a while to end.
         let mut signalled: HashSet<Pid> = process_group(None).into_iter().collect();
         for _ in 0..MAX_KILL_ROUNDS {
             let groups = processes.iter().filter_map(|process| Pid::from_raw(process.group.max(0)));
@@ -197,7 +198,7 @@ impl ResourceMonitor {
         self.end(format!("it had {count} processes and threads; {allowed} are allowed"));
     }
 
-    /// Every descendant of the reaper, from one pass over all processes: a fork bomb creates more of them the longer it takes.
+    /// Every descendant of the reaper, from a single pass over all processes, because a fork bomb goes on creating more.
     fn listed_processes(&self) -> Vec<ListedProcess> {
         let mut by_parent: HashMap<i32, Vec<ListedProcess>> = HashMap::new();
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten().take(MAX_LISTED_PROCESSES);
@@ -237,7 +238,7 @@ impl ResourceMonitor {
     }
 }
 
-/// A process, as `/proc/PID/stat` has it.
+/// A process as described by `/proc/PID/stat`.
 struct ListedProcess {
     number: i32,
     parent: i32,
@@ -319,19 +320,19 @@ fn first_number(text: &str) -> Option<u64> {
     text.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// Resident memory that is not shared, and page tables: a mapping without memory of its own can have many.
+/// Resident memory that is not shared, and page tables, of which even an untouched mapping can have many.
 fn private_memory(process: i32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     status_bytes(&status, "RssAnon:") + status_bytes(&status, "VmPTE:")
 }
 
-/// A field of `/proc/PID/status` or `/proc/meminfo`, which have kilobytes.
+/// A field of `/proc/PID/status` or `/proc/meminfo`, converted from kilobytes.
 fn status_bytes(status: &str, field: &str) -> u64 {
     let kilobytes = status.lines().find_map(|line| line.strip_prefix(field));
     kilobytes.and_then(first_number).unwrap_or(0) * 1024
 }
 
-/// Whether processes have sent descriptors that were not received. The memory of such files is in no list.
+/// Whether processes have sent descriptors that were not received yet. Memory behind these is in no list of open files.
 fn have_descriptors_in_flight(processes: &[i32]) -> bool {
     processes.iter().any(|process| {
         let sockets = fs::read_dir(format!("/proc/{process}/fdinfo")).into_iter().flatten().flatten();

@@ -1,7 +1,7 @@
 //! Opens directories as a program reaches them: from the root directory of its own mount namespace.
 //!
-//! The kernel would resolve an absolute link from Haft's root directory. So paths are opened without links, and links
-//! are followed here.
+//! The kernel would resolve absolute links from Haft's own root directory, so paths are opened without links and links are
+//! followed here.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -29,7 +29,7 @@ impl RootDir {
     pub(super) fn open_directory(&self, base: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Errno> {
         let (base, path) = if path.first() == Some(&b'/') { (self.fd(), path) } else { (base, path) };
         match open_without_links(base, path, OFlags::DIRECTORY) {
-            // The path of a directory can be longer than what one call takes.
+            // The path of a directory can be longer than one call accepts.
             Err(Errno::LOOP | Errno::NAMETOOLONG) => self.follow(base, path),
             opened => opened,
         }

@@ -24,7 +24,7 @@ fn shown_by_kernel(fd: &OwnedFd) -> Result<PathBuf, Errno> {
     Ok(PathBuf::from(OsString::from_vec(link)))
 }
 
-/// The kernel shows no path of more than a page. The names of the lower directories are searched in those above them.
+/// The kernel shows no path longer than a page, so the names of the lower directories are looked up in their parents.
 fn long_path(fd: &OwnedFd) -> Result<PathBuf, Errno> {
     if FileType::from_raw_mode(rustix::fs::fstat(fd)?.st_mode) != FileType::Directory {
         return Err(Errno::NAMETOOLONG);

@@ -34,27 +34,27 @@ use crate::session::NetworkReach;
 /// How long to wait for a call before the resource limits are checked again.
 const POLL_INTERVAL: Duration = Duration::from_millis(40);
 
-/// How long guarded files that a command has written wait to be judged while it runs.
+/// How long guarded files wait to be judged while the command runs.
 const JUDGE_INTERVAL: Duration = Duration::from_millis(5);
-/// How long to wait between two searches for what a running command has named by a link, a git directory or a configuration. Git
-/// changes such files all the time.
+/// The time between two searches for what links, git directories or configurations have come to name. Git changes such files
+/// all the time.
 const COMPARE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A command that has made so many calls is busy: other calls come before its calls.
+/// After this many calls a command counts as busy, and other commands' calls take precedence.
 const BUSY_CALLS: u64 = 1_000;
 const BUSY_NICE_LEVEL: i32 = 10;
 
-/// The commands of one process take turns: one may move a directory that another is about to write to. The lock is fair, which
-/// that of the standard library is not: busy commands would let a third one wait for seconds.
+/// The commands of one process take turns, because one may move a directory that another is about to write to. The lock is
+/// fair, unlike the standard library's: with that, two busy commands would make a third one wait for seconds.
 pub(super) static TURN: Mutex<()> = Mutex::new(());
 
 /// How often a command of this process moved a directory.
 static MOVED_DIRECTORIES: AtomicU64 = AtomicU64::new(0);
 
-/// How often a command of this process moved something with a secret. It may be in a tree then that commands can read.
+/// How often a command of this process moved something with a secret: it may now be in a tree that commands can read.
 static MOVED_SECRETS: AtomicU64 = AtomicU64::new(0);
 
-/// The call must be performed again from the beginning. The kernel returns this error to no program.
+/// The call must be performed again from the beginning. No program sees this error: it is internal to the kernel.
 const RESTART: Errno = Errno::from_raw_os_error(513);
 
 /// The reply to a call.
@@ -97,7 +97,7 @@ pub(super) struct Supervisor {
     pub(super) denials: DenialList,
     pub(super) paths: PathLookup,
     pub(super) umasks: UmaskCache,
-    /// A handle of the last caller whose descriptor was needed.
+    /// The last thread whose descriptor was copied, with a handle of it.
     pub(super) last_thread: Option<(i32, OwnedFd)>,
     /// The current umask of this thread.
     pub(super) umask: Option<Mode>,
@@ -110,7 +110,7 @@ pub(super) struct Supervisor {
     pub(super) inherits_streams: bool,
     /// Calls that other threads perform.
     pub(super) blocked: BlockedCalls,
-    /// How many calls it has performed.
+    /// How many calls it has handled.
     pub(super) handled: u64,
     /// This command's turn, from the first path that a call resolves to its end.
     pub(super) turn: Option<MutexGuard<'static, ()>>,
@@ -193,7 +193,7 @@ impl Supervisor {
     fn handle(&mut self, call: &Syscall) {
         self.handled += 1;
         if self.handled == BUSY_CALLS {
-            // On Linux it is the priority of this thread. Lowering it is always allowed.
+            // On Linux this is the priority of the thread, and lowering it is always allowed.
             let _ = rustix::process::setpriority_process(None, BUSY_NICE_LEVEL);
         }
         self.umasks.forget_change(Caller::of(call));
@@ -209,7 +209,7 @@ impl Supervisor {
         self.listener.send_reply(call.id, reply);
     }
 
-    /// Waits for this command's turn, if it does not have it. The caller's memory must be read before: the caller can make
+    /// Waits for this command's turn, unless it has it. The caller's memory must be read first, because the caller can make
     /// that take long.
     pub(super) fn take_turn(&mut self) {
         if self.turn.is_some() {
@@ -229,7 +229,7 @@ impl Supervisor {
             && *thread == call.thread
         {
             match copy_fd(handle, fd) {
-                // Another thread has its number now.
+                // That thread has ended, and another one has its number.
                 Err(Errno::SRCH) => {}
                 copied => return copied,
             }
@@ -250,7 +250,7 @@ impl Supervisor {
         self.take_turn();
         let classifier = Classifier(&self.policy, &self.recorder);
         let target = self.paths.resolve(Caller::of(call), base, path, &classifier)?;
-        // If the caller is gone, the memory may have been another process's.
+        // If the caller is gone, the memory that was read may have been another process's.
         if self.listener.is_valid(call.id) { Ok(target) } else { Err(Errno::SRCH) }
     }
 
@@ -343,7 +343,7 @@ impl Supervisor {
         }
     }
 
-    /// Stores the state of an entry, where changes are recorded.
+    /// Stores the state of an entry before it changes, where changes are recorded.
     pub(super) fn before_change(&mut self, entry: &DirectoryEntry) -> Result<(), Errno> {
         check_can_be_judged(entry)?;
         self.before_removal(entry)
@@ -359,7 +359,7 @@ impl Supervisor {
         if self.recorder.is_known(entry) {
             return Ok(());
         }
-        // Storing a large file takes long; other commands go on meanwhile.
+        // Storing a large file takes long, so other commands go on meanwhile.
         self.turn = None;
         let stored = self.recorder.before_change(entry);
         self.turn = Some(TURN.lock());
@@ -377,13 +377,13 @@ impl Supervisor {
         MOVED_SECRETS.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Whether the kernel itself can open a file of the directory for reading: it opens no secret, whatever the program puts
-    /// in place of the path.
+    /// Whether the kernel may open files of the directory for reading: Landlock lets it open no secret there, even if the
+    /// program replaces the path.
     pub(super) fn is_read_by_kernel(&self, dir: &OpenDir) -> bool {
         dir.is_readable && self.moved_secrets == Self::moved_secrets()
     }
 
-    /// Must be called when a directory was moved.
+    /// Must be called after a directory was moved.
     pub(super) fn after_move(&mut self) {
         self.moves = MOVED_DIRECTORIES.fetch_add(1, Ordering::SeqCst) + 1;
         self.paths.clear();
@@ -400,8 +400,8 @@ impl Supervisor {
     }
 }
 
-/// Refuses guarded names under paths that are too long for one system call: the judge could not look at them, and they would be
-/// in effect after a directory above them was moved.
+/// Refuses guarded names at paths that are too long for one system call: the judge could not look at them, and they would take
+/// effect once a directory above them was moved.
 fn check_can_be_judged(entry: &DirectoryEntry) -> Result<(), Errno> {
     let is_too_long = entry.path().as_os_str().len() >= libc::PATH_MAX as usize;
     let is_judged = entry.dir.area == WriteArea::Workspace && is_relevant(entry.path());

@@ -1,4 +1,4 @@
-//! Pseudo-terminals that a command created. Their numbers are reused, so each is known by its open file.
+//! Pseudo-terminals that a command created. Their numbers are reused, so each is identified by its open file.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -11,7 +11,7 @@ use super::root_dir::{RootDir, open_without_links};
 #[derive(Debug)]
 pub(super) struct OwnTerminal {
     number: u32,
-    /// Opened without access to the terminal, so that the command still sees its end.
+    /// Opened without access to the terminal, so that the command still notices when it closes.
     file: OwnedFd,
 }
 
@@ -34,7 +34,7 @@ impl OwnTerminal {
         self.stat().is_some_and(|own| (own.st_dev, own.st_rdev) == (stat.st_dev, stat.st_rdev))
     }
 
-    /// `None` once the terminal is closed: its file is removed then.
+    /// `None` once the terminal is closed, which removes its file.
     fn stat(&self) -> Option<Stat> {
         rustix::fs::fstat(&self.file).ok().filter(|stat| stat.st_nlink > 0)
     }

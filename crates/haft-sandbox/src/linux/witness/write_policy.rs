@@ -13,7 +13,7 @@ use crate::guards::SHARED_TEMP_DIRS;
 use crate::linux::ruleset::LandlockRuleset;
 use crate::secrets::SecretNames;
 
-/// What is written there changes the machine or other processes.
+/// Writing there changes the machine or other processes.
 const KERNEL_DIRS: &[&str] = &["/proc", "/sys"];
 
 /// Why a path that a rule names is not touched.
@@ -38,9 +38,9 @@ pub(super) enum WriteArea {
 pub(crate) struct SessionResources {
     /// The number of commands that run.
     running: AtomicUsize,
-    /// The TCP sockets and those with abstract names that commands have bound, by inode.
+    /// The inodes of the TCP sockets and abstract sockets that commands have bound.
     bound: Mutex<HashSet<u64>>,
-    /// Sockets in the file system that commands are bound to. They are kept open, so that no other file gets their inode.
+    /// The socket files that commands have bound. They are kept open, so that no other file gets their inode.
     sockets: Mutex<HashMap<FileId, OwnedFd>>,
 }
 
@@ -55,8 +55,8 @@ impl SessionResources {
         self.running.fetch_sub(1, Ordering::SeqCst).saturating_sub(1)
     }
 
-    /// Whether commands have bound all of these sockets, and there is one. Finding them takes milliseconds, so that is done
-    /// only if commands have bound any.
+    /// Whether `find` returns sockets and commands have bound all of them. It takes milliseconds, so it is called only if
+    /// commands have bound any.
     pub(super) fn have_bound(&self, find: impl FnOnce() -> Vec<u64>) -> bool {
         if lock(&self.bound).is_empty() {
             return false;
@@ -76,7 +76,7 @@ impl SessionResources {
 
     pub(super) fn add_socket(&self, id: FileId, socket: OwnedFd) {
         let mut sockets = lock(&self.sockets);
-        // Removed ones need not be remembered.
+        // Removed sockets need not be remembered.
         sockets.retain(|_, socket| rustix::fs::fstat(socket).is_ok_and(|stat| stat.st_nlink > 0));
         sockets.insert(id, socket);
     }
@@ -87,7 +87,8 @@ impl SessionResources {
 pub(crate) struct DeniedPaths {
     reads: PathGlobs,
     writes: PathGlobs,
-    /// Where the patterns begin. The directories above keep their names, by which the patterns know them.
+    /// The fixed beginnings of the patterns. Directories above them must keep their names, or the patterns would no longer
+    /// match.
     prefixes: Vec<PathBuf>,
 }
 
@@ -108,11 +109,11 @@ pub(crate) struct WritePolicy {
     pub(crate) scope: Arc<Scope>,
     /// Directories of the session.
     pub(crate) private: Vec<PathBuf>,
-    /// Where directories of the session are outside of the command's view.
+    /// The paths of the session's directories outside the command's view.
     pub(crate) private_sources: Vec<PathBuf>,
-    /// What is visible inside of directories of the session, read-only.
+    /// What is visible, read-only, inside directories of the session.
     pub(crate) read_only: Vec<PathBuf>,
-    /// What is mounted for commands with namespaces.
+    /// The mount points of commands with namespaces.
     pub(crate) mount_points: Vec<PathBuf>,
     /// Whether commands have namespaces of their own.
     pub(crate) has_namespaces: bool,
@@ -123,15 +124,15 @@ pub(crate) struct WritePolicy {
     pub(crate) devices: Vec<PathBuf>,
     /// The session's directory that commands without namespaces get in place of `/dev/shm`.
     pub(crate) shared_memory: Option<PathBuf>,
-    /// Names that are not read in any directory.
+    /// Names of files that may not be read in any directory.
     pub(crate) secret_names: SecretNames,
-    /// Paths that are not read.
+    /// Paths that may not be read.
     pub(crate) secret_paths: Vec<PathBuf>,
     /// What rules deny.
     pub(crate) denied: DeniedPaths,
-    /// Whether the witness is asked before a file is read, because secrets are among files that commands create.
+    /// Whether the witness is asked before a file is read, because there are secrets where commands may create files.
     pub(crate) judges_reads: bool,
-    /// The rules by which the kernel keeps the command from reading these secrets. Without them the witness opens every file.
+    /// The Landlock rules that keep the command from reading these secrets. Without them the witness opens every file.
     pub(crate) read_rules: Option<Arc<LandlockRuleset>>,
     pub(crate) resources: Arc<SessionResources>,
 }
@@ -143,7 +144,7 @@ impl WritePolicy {
             return WriteArea::Outside;
         }
         if self.shared_memory.as_ref().is_some_and(|directory| path.starts_with(directory)) {
-            // By the kernel a program would get the machine's own.
+            // If the kernel performed the call, the program would get the machine's own `/dev/shm`.
             return WriteArea::Unrecorded;
         }
         if self.is_innermost_private(path) {
@@ -180,7 +181,7 @@ impl WritePolicy {
         [roots, grants, blocked, protected].into_iter().flatten().any(|inner| inner.starts_with(private))
     }
 
-    /// Whether commands write `path` without a record, as they see it or as other programs do.
+    /// Whether commands write `path` without a record. The path may be as they see it or as other programs do.
     pub(super) fn is_session_directory(&self, path: &Path) -> bool {
         matches!(self.area(path), WriteArea::Private | WriteArea::Unrecorded)
             || self.private_sources.iter().any(|source| path.starts_with(source))
@@ -212,13 +213,13 @@ impl WritePolicy {
         if KERNEL_DIRS.iter().any(|kernel| path.starts_with(kernel)) {
             return ("it belongs to the kernel".to_owned(), None);
         }
-        // A command of git writes in several directories of a repository, which may lie outside a linked worktree.
+        // Git writes in several directories of a repository, which may lie outside a linked worktree.
         let repository = path.ancestors().find(|above| above.file_name().is_some_and(|name| name == ".git"));
         let directory = repository.or_else(|| path.parent()).unwrap_or(path);
         ("outside the scope".to_owned(), Some(format!("--add-dir {}", directory.display())))
     }
 
-    /// Whether the file at this path is not read.
+    /// Whether the file at this path may not be read.
     pub(super) fn is_secret(&self, path: &Path) -> bool {
         let has_secret_name = path.file_name().is_some_and(|name| self.secret_names.matches(name));
         has_secret_name
@@ -237,13 +238,13 @@ impl WritePolicy {
         !self.denied.reads.is_none() || !self.denied.writes.is_none()
     }
 
-    /// Whether a move would take what is at `from` away from a rule that denies it, or bring it to where one denies writing.
+    /// Whether a move would take `from` out of the reach of a rule that denies it, or put it where a rule denies writing.
     pub(super) fn is_denied_moving(&self, from: &Path, to: &Path) -> bool {
         let (reads, writes) = (&self.denied.reads, &self.denied.writes);
         reads.contain(from) && !reads.contain(to) || writes.contain(from) || writes.contain(to)
     }
 
-    /// The tree with the directory at `path` that the kernel lets the command read, if it is still the same one.
+    /// The root of the readable tree around `path`. [`Self::is_readable`] tells whether it is still the same one.
     pub(super) fn readable_tree<'a>(&self, path: &'a Path) -> Option<&'a Path> {
         self.read_rules.as_ref()?.granted().tree_of(path)
     }
@@ -253,7 +254,7 @@ impl WritePolicy {
         self.read_rules.as_ref().is_some_and(|rules| rules.granted().has_tree(tree))
     }
 
-    /// Whether a move of the directory at `path` could bring a secret into a tree that can be read.
+    /// Whether moving the directory at `path` could bring a secret into a readable tree.
     pub(super) fn may_hold_secrets(&self, path: &Path) -> bool {
         self.read_rules.as_ref().is_none_or(|rules| rules.granted().is_divided(path))
     }
@@ -269,8 +270,9 @@ impl WritePolicy {
         named.or_else(|| self.scope.secrets.iter().find(is_above).map(String::as_str))
     }
 
-    /// Whether `path` is a mount point of the command, a directory of the session or a root of its scope, or is above one. They
-    /// keep their names: the kernel itself would only look at the mounts of Haft, and later commands use the directories.
+    /// Whether `path` is a mount point of the command, a directory of the session or a root of its scope, or is above one.
+    /// These keep their names: for a rename by the witness the kernel checks only Haft's own mounts, and later commands use the
+    /// directories.
     pub(super) fn is_fixed(&self, path: &Path) -> bool {
         let fixed =
             self.mount_points.iter().chain(&self.private).chain(&self.scope.roots).chain(&self.scope.grants);
@@ -279,7 +281,7 @@ impl WritePolicy {
             .any(|fixed| fixed.starts_with(path) && (fixed != path || !self.is_granted_file(path)))
     }
 
-    /// Whether `path` is a single file that may be written, which can be replaced.
+    /// Whether `path` is a single granted file, which may be replaced.
     fn is_granted_file(&self, path: &Path) -> bool {
         self.scope.grants.iter().any(|grant| grant == path)
             && !self.mount_points.iter().any(|point| point == path)

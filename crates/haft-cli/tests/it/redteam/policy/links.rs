@@ -91,7 +91,7 @@ fn e3_a_rule_names_what_is_written_and_not_the_link() {
     assert_eq!(std::fs::read_to_string(directories.path(".git/config")).unwrap(), "new\n");
 }
 
-/// Says yes, after a link was made to lead elsewhere. As a hook it comes after the decision; as an asker also before the last look.
+/// Redirects a link, then allows the call. As a hook it runs after the decision, as an asker also before the last check.
 struct SwapsThenAllows {
     link: PathBuf,
     target: &'static str,
@@ -125,8 +125,8 @@ impl Asker for SwapsThenAllows {
     }
 }
 
-/// Makes a call by way of the link `swapped`, which leads to `ordinary` when it is judged and to `target` afterwards. It must
-/// be denied; returns what it says.
+/// Makes a call through the link `swapped`, which leads to `ordinary` when it is judged and to `target` afterwards. It must be
+/// denied; returns its text.
 #[track_caller]
 fn swapped(builder: Builder, directories: &Directories, call: (&str, Value), target: &'static str) -> String {
     let (link, (tool, arguments)) = (directories.path("swapped"), call);

@@ -1,4 +1,4 @@
-//! E6, E31 and the tools that were free in every mode.
+//! E6, E31 and the tools that needed no permission in any mode.
 
 use haft::{Mode, UndoTarget, json};
 

@@ -20,7 +20,7 @@ fn e38_undo_of_a_directory_with_later_files_changes_nothing() {
     assert_eq!(undo.code, 1, "{}", undo.stderr);
     assert!(undo.stdout.contains("d/theirs"), "{}", undo.stdout);
     assert_eq!(differences(&left, &timeless(&fixture.work(), &[])), [] as [String; 0]);
-    // Forced, it takes the named file with it, and the redo brings it back.
+    // With `--force` it also removes the named file, and the redo brings it back.
     let forced = fixture.haft(&["undo", "--yes", "--force"]);
     assert_eq!(forced.code, 0, "{}", forced.stderr);
     assert_eq!(differences(&before, &timeless(&fixture.work(), &[])), [] as [String; 0]);
@@ -94,7 +94,8 @@ fn e37_file_of_another_program_is_not_the_commands_if_haft_was_killed() {
 
 #[test]
 fn names_like_those_of_an_undo_do_not_mislead_it() {
-    // The names are random and made exclusively, so a command cannot make them first; what has such a name is a file.
+    // The names are random and created exclusively, so a command cannot create them first. A file that already has such a name
+    // is an ordinary file.
     let fixture = SandboxFixture::new(User::Current);
     fixture.file("work/f", "old");
     fixture.file("work/.haft-1123456789abcdef.tmp/0", "kept");

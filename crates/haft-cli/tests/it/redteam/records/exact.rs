@@ -1,4 +1,4 @@
-//! Undo brings back exactly what was, whatever a command did: which names are one file, too.
+//! Undo restores exactly what was there, whatever a command did, including which names are the same file.
 
 use std::path::PathBuf;
 
@@ -74,7 +74,7 @@ fn e45_several_long_scripts_of_a_session_are_undone_together() {
         for (part, expected) in trees.iter_mut().enumerate().rev() {
             let undo = fixture.haft(&["undo", "--yes"]);
             let mut now = look(&fixture);
-            // An undo made a file again that had only one name left, and an earlier one another of its names.
+            // An undo recreated a file that had only one name left, and an earlier undo another of its names.
             divides_files |= undo.stderr.contains("had other names (hard links), which are other files now");
             if divides_files {
                 let is_divided = |path: &PathBuf| expected.get(path).is_some_and(TreeEntry::has_other_names);
@@ -151,7 +151,7 @@ fn undo_says_that_names_of_one_file_are_several_files_now() {
     for command in ["rm a c", "echo new > x; mv x b"] {
         assert_eq!(fixture.inside(command).code, 0);
     }
-    // The file of `b` had one name when it was replaced, so that it comes back as another file.
+    // The file of `b` had one name when it was replaced, so it comes back as a separate file.
     let undo = fixture.haft(&["undo", "--yes"]);
     assert!(!undo.stderr.contains("note: "), "{}", undo.stderr);
     let undo = fixture.haft(&["undo", "--yes"]);

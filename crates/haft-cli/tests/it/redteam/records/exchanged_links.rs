@@ -1,4 +1,4 @@
-//! Names that a command exchanges between files with several names are given back, and undone work is done again.
+//! Names that a command exchanges between files with several names are restored by undo, and exchanged again by redo.
 
 use crate::fixture::sandbox::{SandboxFixture, User};
 use crate::fixture::tree::{differences, timeless};

@@ -1,4 +1,4 @@
-//! What other programs put into a directory that a command made is theirs: recorded before the command changes it.
+//! What other programs put into a directory that a command made is theirs, and is recorded before the command changes it.
 
 use std::fs;
 

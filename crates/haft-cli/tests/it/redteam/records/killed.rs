@@ -1,4 +1,4 @@
-//! What a killed Haft leaves: after an undo the tree before it or the tree after it, and nothing unjudged.
+//! What remains when Haft is killed: after an undo either the tree before or the tree after it, and nothing unjudged.
 
 use std::fs;
 use std::process::Command;
@@ -27,7 +27,7 @@ fn e38_killed_undo_leaves_the_old_or_the_new_tree() {
     for kill in 0..KILLS {
         let mut undo = fixture.bare(&fixture.program());
         let mut undo = undo.args(["undo", "--yes", "1"]).spawn().unwrap();
-        // The stage of a restore is the first thing that it creates.
+        // A restore creates its stage before anything else.
         let is_stage = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with(".haft-");
         let has_stage = || fs::read_dir(fixture.work()).unwrap().flatten().any(|entry| is_stage(&entry));
         while !has_stage() && undo.try_wait().unwrap().is_none() {}
@@ -152,7 +152,7 @@ fn a8_edit_after_the_end_of_a_killed_haft_is_no_change_of_its_command() {
     haft.kill().unwrap();
     haft.wait().unwrap();
     wait_until(|| fixture.processes().is_empty());
-    // The clock of the file system has gone on since the last process ended.
+    // The file system's clock has advanced since the last process ended.
     let ended = || fs::metadata(fixture.path("ledger/spool/1")).unwrap().modified().unwrap();
     wait_until(|| ended().elapsed().is_ok_and(|elapsed| elapsed > Duration::from_millis(50)));
     fixture.file("work/f", "the user's\n");

@@ -63,7 +63,7 @@ fn e16_names_that_are_all_inside_stay_names_of_one_file() {
     for (set_up, command) in [
         ("mkdir d; echo old > a; ln a d/b", "echo new > a; cmp a d/b; chmod 700 d/b; test -x a"),
         ("true", "echo old > a; ln a b; echo new > a; cmp a b"),
-        // The names were counted before these were made.
+        // These are made after the names were counted.
         (
             "echo 1 > x; ln x ../outside/x",
             "echo 2 > x; echo old > a; ln a b; ln b c; rm b; echo new > a; cmp a c",
@@ -92,7 +92,7 @@ fn e16_repository_that_a_local_clone_shares_objects_with_does_not_change() {
     let ran = fixture.unsandboxed(set_up);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let before = timeless(&fixture.path("outside"), &[]);
-    // A clone that has objects of its own is one link less.
+    // An object outside has one link less once the clone has a copy of its own.
     let look = || {
         let set_aside = |line: &String| line.ends_with("2 links became 1");
         let mut wrong = differences(&before, &timeless(&fixture.path("outside"), &[]));

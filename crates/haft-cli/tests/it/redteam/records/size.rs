@@ -1,4 +1,4 @@
-//! What the ledger takes on the disk, and what is read for it.
+//! How much disk space the ledger takes, and how much is read for it.
 
 use std::fs;
 
@@ -68,7 +68,7 @@ fn large_file_is_read_once_before_a_change() {
 fn large_file_that_was_only_opened_is_no_change() {
     let fixture = SandboxFixture::new(User::Current);
     assert_eq!(fixture.unsandboxed("head -c 200000 /dev/urandom > db; ln db link").code, 0);
-    // Changes in the same tick of the clock, and those that leave the size as it is, are seen.
+    // Changes within one tick of the clock, and those that keep the size, are noticed.
     assert_eq!(fixture.inside("true <> db; echo other > f").code, 0);
     let show = fixture.haft(&["show", "1"]).stdout;
     assert!(!show.contains("work/db") && show.contains("reversible  yes"), "{show}");
@@ -95,7 +95,7 @@ fn e21_huge_files_are_not_hashed_and_the_rest_is_undone() {
     let undo = fixture.haft(&["undo", "--yes"]);
     assert_eq!(undo.code, 0, "{}", undo.stderr);
     assert!(!fixture.path("work/new").exists());
-    // In the same size, too.
+    // Also if the size stays the same.
     assert_eq!(
         fixture.inside("printf x | dd of=huge conv=notrunc status=none; rm gone; echo new > f").code,
         0

@@ -1,4 +1,4 @@
-//! Modification times: what was only moved or removed is as old as it was, what was changed is new.
+//! Modification times: what was only moved or removed keeps its time, what was changed gets a new one.
 
 use std::fs;
 use std::time::SystemTime;

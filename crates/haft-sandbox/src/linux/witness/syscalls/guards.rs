@@ -1,5 +1,5 @@
-//! Refuses changes of git's configuration before they happen, where that is possible: programs outside of the sandbox use it
-//! all the time. Everything else that is guarded is judged after it was written.
+//! Refuses changes of git's configuration before they happen, where that is possible, because programs outside the sandbox read
+//! it all the time. Everything else that is guarded is judged after it was written.
 
 use std::ffi::OsStr;
 use std::io::Read;
@@ -43,7 +43,7 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Refuses another name for a guarded file, by which it could be changed.
+    /// Refuses to give a guarded file another name, under which it could be changed.
     pub(super) fn check_not_guarded(
         &mut self,
         what: &'static str,
@@ -56,8 +56,8 @@ impl Supervisor {
         }
     }
 
-    /// Renames a new git configuration into place if it names no new programs. A copy of the checked bytes is put in
-    /// place, because a process may still have the original open for writing.
+    /// Replaces a git configuration if the new one names no new programs. What is put in place is a copy of the checked bytes,
+    /// because a process may still have the original open for writing.
     pub(super) fn replace_config(&mut self, from: &DirectoryEntry, to: &DirectoryEntry) -> Result<(), Errno> {
         let (new, mode) = read_file(&from.dir.fd, &from.name)?;
         let old = match read_file(&to.dir.fd, &to.name) {

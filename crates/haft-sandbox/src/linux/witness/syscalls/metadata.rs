@@ -1,5 +1,5 @@
-//! Changes modes, owners, times and extended attributes. Landlock does not restrict them, so each call is performed here
-//! or refused.
+//! Changes modes, owners, times and extended attributes. Landlock does not restrict these calls, so each is performed or
+//! refused here.
 
 use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -73,7 +73,7 @@ impl Supervisor {
             None => match self.entry_of_fd(&fd) {
                 Ok(entry) => entry,
                 Err(_) if kind == FileType::CharacterDevice => return Ok(Reply::Value(0)),
-                // It has lost the name by which it was opened, but not the others.
+                // The name by which it was opened is gone, but others remain.
                 Err(_) if kind == FileType::RegularFile && link_count(&stat) > 0 => {
                     if !self.outside_names.has_none(&stat, &self.policy) || change.sets_setid() {
                         return Err(Errno::PERM);
@@ -93,7 +93,7 @@ impl Supervisor {
             && !name.to_bytes().starts_with(b"user.")
             && !name.to_bytes().starts_with(b"system.posix_acl_")
         {
-            // These can give privileges to any user who runs the file; the kernel knows no others.
+            // These can give privileges to any user who runs the file. The kernel has no other namespaces.
             let is_known =
                 name.to_bytes().starts_with(b"security.") || name.to_bytes().starts_with(b"trusted.");
             return Err(if is_known { Errno::PERM } else { Errno::OPNOTSUPP });
@@ -232,7 +232,7 @@ fn parse(call: &Syscall) -> Result<MetadataRequest, Errno> {
     }
 }
 
-/// What a change does that a record of the entry does not have.
+/// What a change affects that the record of the entry does not contain.
 fn unrecorded(kind: FileType, change: &MetadataChange) -> Option<&'static str> {
     use MetadataChange::{Mode, Owner, RemoveAttribute, SetAttribute};
     match (kind, change) {
@@ -281,7 +281,7 @@ fn read_numbers<const N: usize>(caller: Caller, address: u64) -> Result<[i64; N]
     Ok(numbers)
 }
 
-/// Changes the open file; an `O_PATH` descriptor through its path in `/proc`, where it cannot be used directly.
+/// Changes the open file. Where an `O_PATH` descriptor cannot be used directly, its path in `/proc` is.
 #[expect(unsafe_code, reason = "some of these calls have no safe wrapper")]
 fn apply(fd: &OwnedFd, kind: FileType, change: &MetadataChange) -> Result<(), Errno> {
     let proc_path = CString::new(format!("/proc/self/fd/{}", fd.as_raw_fd())).map_err(|_| Errno::INVAL)?;

@@ -109,7 +109,7 @@ impl Supervisor {
         Ok(Reply::Value(0))
     }
 
-    /// Creates a hard link. Guarded, secret and outside files get none, because it would give access to them.
+    /// Creates a hard link, but none to guarded, secret or outside files, because it would give access to them.
     pub(super) fn make_hard_link(
         &mut self,
         call: &Syscall,
@@ -129,7 +129,7 @@ impl Supervisor {
         };
         let source = match target {
             ResolvedTarget::Fd(fd) if link_count(&rustix::fs::fstat(&fd)?) == 0 => {
-                // A file without a name was opened by the witness.
+                // A file without a name (O_TMPFILE) was opened by the witness itself.
                 let entry = self.new_entry(call, new_base, &new)?;
                 self.check_no_git_config("create", &entry)?;
                 self.before_change(&entry)?;

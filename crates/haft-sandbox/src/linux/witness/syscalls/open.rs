@@ -19,13 +19,13 @@ pub(super) fn open_entry(entry: &DirectoryEntry, flags: OFlags, mode: Mode) -> R
     let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY;
     let creates = flags.intersects(OFlags::CREATE) || flags.contains(OFlags::TMPFILE);
     let mode = if creates { mode & without_setid() } else { Mode::empty() };
-    // Not by O_NOFOLLOW, because the program would see it in the file's flags.
+    // Not O_NOFOLLOW, because the program would see that in the file's flags.
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     let open = |flags| rustix::fs::openat2(&entry.dir.fd, entry.name_as_written(), flags, mode, resolve);
     if flags.intersects(OFlags::NONBLOCK | OFlags::EXCL) {
         return open(flags);
     }
-    // Another program may have put a FIFO in its place.
+    // Another program may have put a FIFO there, so opening must not block.
     let fd = open(flags | OFlags::NONBLOCK)?;
     rustix::fs::fcntl_setfl(&fd, rustix::fs::fcntl_getfl(&fd)? - OFlags::NONBLOCK)?;
     Ok(fd)
@@ -77,8 +77,8 @@ impl Supervisor {
         Err(Errno::LOOP)
     }
 
-    /// Lets the kernel return the exact error, because the program has no right to write. Not if the witness opens every
-    /// file: then the kernel would allow reading.
+    /// Lets the kernel return the exact error, because the program has no right to write. If the witness opens every file, this
+    /// returns the error itself: the kernel would allow reading.
     pub(super) fn continue_or_fail(&self, error: Errno) -> Reply {
         // Before Linux 6.2 Landlock does not restrict truncation.
         if self.policy.judges_reads || !self.policy.restricts_truncation {
@@ -111,14 +111,14 @@ impl Supervisor {
             return reply;
         }
         if entry.dir.is_new && entry.dir.area == WriteArea::Workspace && flags.contains(OFlags::CREATE) {
-            // Most files in new directories are new, too; then there is no previous state.
+            // Most files in new directories are new, too, and have no previous state to store.
             match self.create_new(call, entry, flags, mode) {
                 Err(Errno::EXIST) => {}
                 other => return other,
             }
         }
         let exclusive = flags.contains(OFlags::CREATE | OFlags::EXCL) && !flags.contains(OFlags::TMPFILE);
-        // The kernel checks exclusive creation itself.
+        // For an exclusive creation the kernel itself checks whether the file exists.
         let stat = if exclusive && self.recorder.is_known(entry) { Err(Errno::NOENT) } else { entry.stat() };
         let kind = stat.as_ref().map(|stat| FileType::from_raw_mode(stat.st_mode)).map_err(|error| *error);
         match (kind, &stat) {
@@ -150,7 +150,7 @@ impl Supervisor {
         }
         match kind {
             Err(Errno::NOENT) => self.before_creation(entry)?,
-            // The kernel refuses it.
+            // The kernel refuses to create it exclusively.
             _ if exclusive => {}
             _ => _ = self.before_content_change(entry)?,
         }
@@ -221,7 +221,7 @@ impl Supervisor {
         entry: &DirectoryEntry,
         flags: OFlags,
     ) -> Result<Reply, Errno> {
-        // By a handle: there may be another file at its name when the thread runs.
+        // Through a handle, because the name may lead to another file by the time the thread runs.
         let path_flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let found = rustix::fs::openat(&entry.dir.fd, &entry.name, path_flags, Mode::empty())?;
         if FileType::from_raw_mode(rustix::fs::fstat(&found)?.st_mode) != FileType::Fifo {

@@ -14,7 +14,7 @@ use crate::linux::witness::root_dir::open_without_links;
 use crate::linux::witness::supervisor::{Reply, Supervisor};
 
 const IOPRIO_WHO_PROCESS: i32 = 1;
-/// Its type in libc depends on the C library.
+/// The type of libc's constant depends on the C library.
 const PRIO_PROCESS: i32 = 0;
 
 impl Supervisor {
@@ -36,7 +36,7 @@ impl Supervisor {
         if what == "signal" && target <= 0 && !self.policy.scopes_signals {
             return self.signal_group(call, target);
         }
-        // 0 is the caller itself, -1 everything that Landlock allows, other negative numbers are process groups.
+        // 0 means the caller, -1 all processes that Landlock allows, other negative numbers a process group.
         let is_own = match target {
             0 | -1 => true,
             ..0 if self.policy.has_namespaces => self.monitor.find_group(-target),

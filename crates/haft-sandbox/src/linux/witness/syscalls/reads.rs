@@ -1,7 +1,7 @@
-//! Opens files for reading, where secrets are among files that commands create, and reopens descriptors.
+//! Opens files for reading if there are secrets where commands may create files, and reopens descriptors.
 //!
-//! Every open call is judged by the witness. What Landlock lets the command read in any case, the kernel opens then, because a
-//! reply with a descriptor takes several times as long; the rest is opened by the witness.
+//! The witness judges every open call. Files that Landlock lets the command read anyway are then opened by the kernel, because
+//! a reply with a descriptor takes several times as long; the rest is opened by the witness.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -58,13 +58,13 @@ impl Supervisor {
             }
         }
         let open = || open_entry(entry, flags, Mode::empty());
-        // What is written with the witness's own capabilities is read with them, too.
+        // Files that are written with the witness's own capabilities are also read with them.
         let is_writable = entry.dir.area == WriteArea::Workspace;
         let fd = if is_writable { open() } else { self.capabilities.without(open) }?;
         Ok(reply_with_fd(fd, flags))
     }
 
-    /// Whether a device, which the program may have named by any path, is one that commands may use.
+    /// Whether commands may use this device, by whatever path the program named it.
     fn may_use_device(&self, stat: &Stat, flags: OFlags) -> bool {
         let is_listed =
             |device: &PathBuf| rustix::fs::stat(device).is_ok_and(|listed| listed.st_rdev == stat.st_rdev);
@@ -83,7 +83,7 @@ impl Supervisor {
         }
     }
 
-    /// Opens a file again that the program has open already.
+    /// Opens again a file that the program already has open.
     pub(super) fn reopen(&mut self, fd: &OwnedFd, flags: OFlags, mode: Mode) -> Result<Reply, Errno> {
         let stat = rustix::fs::fstat(fd)?;
         let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
@@ -106,7 +106,7 @@ impl Supervisor {
         let entry = self.entry_of_fd(fd).map_err(|_| Errno::ACCESS)?;
         if is_for_writing(flags) {
             if self.inherits_streams && is_own_stream(&stat, flags) {
-                // The user gave this file to the command as a standard stream.
+                // The user gave the command this file as a standard stream.
                 let own_flags = (flags - OFlags::CREATE) | OFlags::CLOEXEC;
                 return Ok(reply_with_fd(rustix::fs::open(path, own_flags, Mode::empty())?, flags));
             }
@@ -143,7 +143,7 @@ fn is_own_stream(stat: &Stat, flags: OFlags) -> bool {
     })
 }
 
-/// Opens a pipe again without blocking: the program has its other end.
+/// Opens a pipe again. It does not block, because the program has the other end.
 fn reopen_pipe(path: &str, flags: OFlags) -> Result<Reply, Errno> {
     let own_flags = (flags - OFlags::NOFOLLOW - OFlags::CREATE) | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let fd = rustix::fs::open(path, own_flags, Mode::empty())?;

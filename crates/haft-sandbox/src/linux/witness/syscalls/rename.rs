@@ -52,14 +52,14 @@ impl Supervisor {
             }
         }
         if (from.dir.area == WriteArea::Workspace) != (to.dir.area == WriteArea::Workspace) {
-            // The program then copies and removes, and both are recorded as such.
+            // The program then copies and removes instead, and both are recorded.
             return Err(Errno::XDEV);
         }
         if from.is_not_a_directory() || (to.has_slash && !is_directory) {
             return Err(Errno::NOTDIR);
         }
         if is_directory && self.recorder.is_foreign(&from) {
-            // The program then copies and removes: a move of it could not be told from that of the new directory.
+            // The program then copies and removes instead: a move could not be told from one of the new directory around it.
             return Err(Errno::XDEV);
         }
         if flags.contains(RenameFlags::EXCHANGE) {
@@ -112,7 +112,7 @@ impl Supervisor {
         Ok(Reply::Value(0))
     }
 
-    /// Refuses to move a directory to where secrets, links and repositories are not looked for, if it has some.
+    /// Refuses to move a directory that has secrets, links or repositories to where these are not searched for.
     fn check_stays_searched(&mut self, from: &DirectoryEntry, to: &DirectoryEntry) -> Result<(), Errno> {
         let is_hidden = skips_secrets(to.path()) && !skips_secrets(from.path());
         if is_hidden && self.may_contain_secret(from.path()) {
@@ -140,7 +140,7 @@ impl Supervisor {
             let below = inside.strip_prefix(old).unwrap_or(Path::new(""));
             self.policy.is_denied_moving(inside, &new.join(below))
         };
-        // Too many files to know count as denied ones.
+        // If there are too many files to check, the move is denied.
         let denied =
             is_denied(old) || files_in(old).is_none_or(|files| files.iter().any(|file| is_denied(file)));
         if denied {
@@ -151,12 +151,12 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Whether a directory has a secret, or too many files to know.
+    /// Whether a directory has a secret, or too many files to check.
     fn may_contain_secret(&self, directory: &Path) -> bool {
         files_in(directory).is_none_or(|files| files.iter().any(|file| self.policy.is_secret(file)))
     }
 
-    /// Restricted files are known by their path, so the directories above them must keep their names.
+    /// Restricted files are identified by their paths, so the directories above them must keep their names.
     fn check_contains_nothing_restricted(&mut self, entry: &DirectoryEntry) -> Result<(), Errno> {
         if !self.policy.contains_restricted(entry.path()) {
             return Ok(());
@@ -167,7 +167,7 @@ impl Supervisor {
         Err(Errno::ACCESS)
     }
 
-    /// A directory of settings stays in place: without it, others could take its name.
+    /// A directory of settings stays where it is, or another one could take its name.
     fn check_moves_no_settings(&mut self, from: &DirectoryEntry) -> Result<(), Errno> {
         let path = from.path();
         let is_settings = settings_rule(path).is_some() || holds_settings(path);
@@ -203,7 +203,7 @@ impl Supervisor {
             return Err(Errno::INVAL);
         }
         if replaced.is_some() {
-            // The kernel would replace an empty directory. It is recorded as a removal.
+            // The kernel would replace an empty directory, which is recorded as a removal.
             self.before_change(to)?;
             let act = || rustix::fs::unlinkat(&to.dir.fd, &to.name, AtFlags::REMOVEDIR);
             self.recorder.change_directory(DirectoryEvent::Removed(new), act)?;
@@ -218,7 +218,7 @@ impl Supervisor {
         Ok(Reply::Value(0))
     }
 
-    /// Exchanges two entries. With a directory it is recorded as three moves, because a move leads to a path where nothing is.
+    /// Exchanges two entries. If one is a directory, this is recorded as three moves, because a move must lead to a free path.
     fn exchange(
         &mut self,
         (from, kind): (&DirectoryEntry, FileType),
@@ -269,7 +269,7 @@ impl Supervisor {
         steps.iter().rev().try_for_each(|(old, new)| self.move_recorded(new, old, RenameFlags::empty()))
     }
 
-    /// Refuses to exchange an entry whose place matters.
+    /// Refuses to exchange an entry that must stay where it is.
     fn check_exchanged(&mut self, entry: &DirectoryEntry, kind: FileType) -> Result<(), Errno> {
         if kind == FileType::Directory {
             return self.check_moves_no_settings(entry);
@@ -278,7 +278,7 @@ impl Supervisor {
         if self.is_secret(entry) { Err(self.refuse_read(entry.path())) } else { Ok(()) }
     }
 
-    /// Moves an entry to a path where nothing is, without letting other commands act meanwhile.
+    /// Moves an entry to a free path, without letting other commands act meanwhile.
     fn move_recorded(
         &mut self,
         from: &DirectoryEntry,

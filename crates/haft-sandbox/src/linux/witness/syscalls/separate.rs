@@ -1,4 +1,4 @@
-//! Gives a name in the scope a file of its own before it changes, where the file has names outside the scope as well.
+//! Replaces a file in the scope by a copy before it changes, if it also has names outside the scope.
 
 use haft_files::{copy_beside, temp_name};
 use rustix::fs::{AtFlags, FileType};
@@ -9,8 +9,8 @@ use crate::linux::witness::supervisor::Supervisor;
 use crate::linux::witness::write_policy::WriteArea;
 
 impl Supervisor {
-    /// Stores the state of an existing entry whose file is about to change. If the file has names outside the scope, the
-    /// entry becomes a copy of it; returns whether it did.
+    /// Stores the state of an existing entry whose file is about to change. If the file has names outside the scope, it is
+    /// replaced by a copy; returns whether that happened.
     pub(super) fn before_content_change(&mut self, entry: &DirectoryEntry) -> Result<bool, Errno> {
         self.before_change(entry)?;
         let stat = entry.stat()?;

@@ -20,9 +20,9 @@ pub(super) enum SocketAddress {
     Inet(SocketAddr),
     Path(Vec<u8>),
     Abstract(Vec<u8>),
-    /// Messages of the kernel about network interfaces.
+    /// For messages of the kernel about network interfaces.
     Netlink,
-    /// Bind chooses an address, connect dissolves a connection.
+    /// With this, bind chooses an address and connect dissolves a connection.
     Unspecified,
 }
 

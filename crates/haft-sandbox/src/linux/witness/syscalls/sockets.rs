@@ -1,4 +1,4 @@
-//! Connects, binds and listens. The socket is a copy of the program's own; the address is read once.
+//! Connects, binds and listens, with a copy of the program's socket. The address is read once.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -38,7 +38,7 @@ impl Supervisor {
             SocketAddress::Unspecified | SocketAddress::Netlink => {}
             SocketAddress::Inet(to) => {
                 if self.network == NetworkReach::Own && !is_local(to) {
-                    // The kernel says that the network is unreachable; this says why.
+                    // The kernel reports that the network is unreachable; the denial says why.
                     let allow = Some(ALLOW_NETWORK.to_owned());
                     self.denials.add("connect", to.to_string(), NO_NETWORK, allow);
                 }
@@ -107,7 +107,7 @@ impl Supervisor {
                 if is_in_use(at)
                     && !self.policy.resources.have_bound(|| tcp_listeners(at).unwrap_or_default()) =>
             {
-                // With SO_REUSEPORT the command could share the port, and get another program's connections.
+                // With SO_REUSEPORT the command could share the port and get another program's connections.
                 Err(Errno::ADDRINUSE)
             }
             SocketAddress::Inet(_) if self.network == NetworkReach::All => {
@@ -151,7 +151,7 @@ impl Supervisor {
         self.check_not_guarded("create", &entry)?;
         self.before_change(&entry)?;
         self.use_umask_of(call);
-        // By its name in the directory that was checked. The socket's own name is that, too.
+        // By its name in the directory that was checked, which is also the name that the socket itself reports.
         rustix::process::fchdir(&entry.dir.fd)?;
         bind(socket, &path_address(Path::new(&entry.name))?)?;
         self.recorder.after_creation(&entry);
@@ -172,7 +172,7 @@ impl Supervisor {
             bind(&socket, &inet_address(local))?;
             self.add_bound(&socket)?;
         }
-        // Not by the caller: another thread could put a different socket in its place.
+        // Not done by the caller, because another thread could put a different socket in its place.
         Ok(rustix::net::listen(&socket, call.int(1)).into())
     }
 
@@ -184,8 +184,8 @@ impl Supervisor {
         Reply::Error(Errno::ACCESS)
     }
 
-    /// Makes a pair of sockets for datagrams of a kind that has no addresses: with others, datagrams could be sent to
-    /// any socket in the file system.
+    /// Makes a pair of sequenced-packet sockets in place of datagram sockets, with which a program could send to any socket in
+    /// the file system.
     pub(super) fn make_socket_pair(&mut self, call: &Syscall) -> Result<Reply, Errno> {
         let [family, kind, protocol] = [call.int(0), call.int(1), call.int(2)];
         if family != libc::AF_UNIX || protocol != 0 {
