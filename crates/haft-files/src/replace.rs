@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use haft_tool::{DirNode, FileNode, FileTime, Hash};
 use rustix::fs::{
@@ -14,7 +14,8 @@ use rustix::io::Errno;
 
 use crate::node::{file_node, xattrs};
 use crate::open::READ_FLAGS;
-use crate::stat::{is_directory, is_file, mode, modified, same_version, size};
+use crate::resolve::open_directory;
+use crate::stat::{file_id, is_directory, is_file, mode, modified, same_version, size};
 
 /// The mode of a new file until it has its final permissions: no other user may read it before.
 pub(crate) const PRIVATE_MODE: u32 = 0o600;
@@ -145,6 +146,8 @@ pub(crate) enum Replaced {
 #[derive(Clone, Copy)]
 pub(crate) struct ReplaceTarget<'a> {
     pub(crate) dir: &'a OwnedFd,
+    /// The path of the directory, for which the write was allowed.
+    pub(crate) dir_path: &'a Path,
     pub(crate) name: &'a OsStr,
     pub(crate) temp: &'a OsStr,
 }
@@ -153,11 +156,12 @@ impl ReplaceTarget<'_> {
     /// Moves the file `new` from the temporary name to the name at which `expected` was seen (`None`: nothing).
     ///
     /// The two names are exchanged in one step, and only then is the old file checked: if it is not the expected one, they are
-    /// exchanged back. So a writer that does not take Haft's lock loses nothing either. Nothing is left under the temporary
+    /// exchanged back. So a writer that does not take Haft's lock loses nothing either. The same happens if the directory was
+    /// moved meanwhile: what is written would be at a path for which it was not allowed. Nothing is left under the temporary
     /// name unless the result is `ConflictKept`.
     pub(crate) fn install(&self, new: &Stat, expected: Option<&Stat>) -> Result<Replaced, Errno> {
         let result = match expected {
-            None => self.move_to_free_name(new),
+            None => self.move_to_free_name(new).and_then(|moved| self.unless_moved(moved, new)),
             // Also checked before the exchange, so that others rarely see a version that is then exchanged back.
             Some(expected) if !self.is(self.name, expected) => Ok(Replaced::Conflict),
             Some(expected) => self.exchange(new, expected),
@@ -178,7 +182,7 @@ impl ReplaceTarget<'_> {
             Err(error) => return Err(error),
         }
         let mut failure = None;
-        if self.is(self.temp, expected) {
+        if self.is(self.temp, expected) && self.is_in_place() {
             match self.unlink(self.temp, expected) {
                 Ok(()) => return Ok(Replaced::Yes),
                 Err(error) => failure = Some(error),
@@ -197,7 +201,7 @@ impl ReplaceTarget<'_> {
 
     /// For file systems without exchange: a check, then a rename.
     fn check_and_rename(&self, new: &Stat, expected: &Stat) -> Result<Replaced, Errno> {
-        if !self.is(self.name, expected) {
+        if !self.is(self.name, expected) || !self.is_in_place() {
             return Ok(Replaced::Conflict);
         }
         if is_directory(new) || is_directory(expected) {
@@ -214,6 +218,24 @@ impl ReplaceTarget<'_> {
             Err(Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR) => Ok(Replaced::Conflict),
             Err(error) => Err(error),
         }
+    }
+
+    /// Takes the new file away again if the directory was moved.
+    fn unless_moved(&self, moved: Replaced, new: &Stat) -> Result<Replaced, Errno> {
+        if moved != Replaced::Yes || self.is_in_place() {
+            return Ok(moved);
+        }
+        if self.is(self.name, new) {
+            self.unlink(self.name, new)?;
+        }
+        Ok(Replaced::Conflict)
+    }
+
+    /// Whether the directory is still at its path.
+    fn is_in_place(&self) -> bool {
+        let is_same =
+            |now: OwnedFd| Ok(file_id(&rustix::fs::fstat(&now)?) == file_id(&rustix::fs::fstat(self.dir)?));
+        open_directory(self.dir_path).is_ok_and(|now| is_same(now).unwrap_or_else(|_: Errno| false))
     }
 
     /// Removes what was created under the temporary name.

@@ -182,7 +182,7 @@ impl LocalFiles {
         self.record.intend(&mut intents)?;
 
         let parent = self.create_directories(target.parent, &target.parent_path, &target.missing)?;
-        let replace = ReplaceTarget { dir: &parent, name: &target.name, temp: &temp };
+        let replace = ReplaceTarget { dir: &parent, dir_path: &directory, name: &target.name, temp: &temp };
         let like = current.as_ref().map(|current| &current.node);
         let new = write_temp(&replace, &bytes, like).map_err(failed)?;
         after.mode = stat::permissions(&new);

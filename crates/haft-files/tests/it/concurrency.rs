@@ -211,3 +211,27 @@ fn only_calls_that_write_the_same_path_wait_for_each_other() {
     assert_eq!(reached, [other]);
     assert_eq!(fs::read(path).unwrap(), b"new");
 }
+
+#[test]
+fn write_does_not_follow_its_directory_to_another_path() {
+    for existing in [Some("old"), None] {
+        let fixture = Fixture::new();
+        let (path, moved) = (fixture.ws("x/tasks.json"), fixture.ws(".vscode"));
+        fs::create_dir(fixture.ws("x")).unwrap();
+        if let Some(text) = existing {
+            fs::write(&path, text).unwrap();
+        }
+        let mut tries = 0;
+        let edit = &mut |_: Option<&[u8]>| {
+            tries += 1;
+            if tries == 1 {
+                fs::rename(fixture.ws("x"), &moved).unwrap();
+            }
+            Ok(b"new".to_vec())
+        };
+        fixture.files().update(&path, edit).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+        assert_eq!(fs::read_to_string(moved.join("tasks.json")).ok().as_deref(), existing);
+        assert_eq!(fixture.names("ws/.vscode").len(), existing.iter().len());
+    }
+}

@@ -43,6 +43,9 @@ pub(super) struct GuardedEntries {
     pub(super) is_paused: bool,
     /// The former paths of touched settings that existed before the command.
     pub(super) settings: Vec<PathBuf>,
+    /// The entries of the call under way whose names do not matter where they are. Another Haft process may be moving their
+    /// directories to where they do.
+    touched: Vec<(Rc<OpenDir>, OsString)>,
     /// When the inodes of stored files had last changed, in milliseconds since 1970.
     changed_at: HashMap<PathBuf, u64>,
 }
@@ -97,13 +100,37 @@ impl GuardedEntries {
         let is_guarded = is_relevant(entry.path());
         self.touches_guarded |= is_guarded;
         self.needs_comparison |= is_guarded;
-        if !is_named && !is_guarded {
-            return;
+        let (dir, name) = (Rc::clone(&entry.dir), entry.name.clone());
+        if is_named || is_guarded {
+            self.add_note(dir, name, changes);
+        } else {
+            self.touched.push((dir, name));
         }
-        let is_known = |note: &GuardedNote| Rc::ptr_eq(&note.dir, &entry.dir) && note.name == entry.name;
-        if !self.notes.iter().any(is_known) {
-            let (dir, name) = (Rc::clone(&entry.dir), entry.name.clone());
-            let (path, former) = (entry.path().to_owned(), changes.former_entry(entry.path()));
+    }
+
+    /// Notes those entries of the call that has just ended whose directories are no longer where they were, if they may be
+    /// guarded there. `path_of` gives the current path of a directory.
+    pub(super) fn note_moved(
+        &mut self,
+        changes: &CommandChanges,
+        path_of: impl Fn(&OpenDir) -> Option<PathBuf>,
+    ) {
+        for (dir, name) in std::mem::take(&mut self.touched) {
+            let Some(now) = path_of(&dir).filter(|now| *now != dir.path) else { continue };
+            let path = now.join(&name);
+            let is_named = self.named().concern(&path);
+            if is_named || is_relevant(&path) {
+                self.touches_named |= is_named;
+                self.touches_guarded = true;
+                self.add_note(dir, name, changes);
+            }
+        }
+    }
+
+    fn add_note(&mut self, dir: Rc<OpenDir>, name: OsString, changes: &CommandChanges) {
+        if !self.notes.iter().any(|note| Rc::ptr_eq(&note.dir, &dir) && note.name == name) {
+            let path = dir.path.join(&name);
+            let former = changes.former_entry(&path);
             self.notes.push(GuardedNote { dir, name, path, former, since: Instant::now() });
         }
     }

@@ -44,6 +44,7 @@ use rustix::fs::{Mode, OFlags, ResolveFlags, Stat};
 use super::descriptors::receive_descriptor;
 use crate::denials::DenialList;
 use crate::limits::CommandLimits;
+use crate::process::block_signals;
 use crate::session::NetworkReach;
 use blocking::BlockedCalls;
 use caller::UmaskCache;
@@ -105,6 +106,9 @@ impl Witness {
             let Some(listener) = receive_descriptor(&config.socket) else { return Witnessed::default() };
             let WitnessConfig { policy, network, root, limits, .. } = config;
             let shared_memory = shared_memory_dir(&root).filter(|_| policy.has_namespaces);
+            // A signal that interrupts the adding of a descriptor makes the kernel return 0 to the program, as if it had opened
+            // its standard input.
+            block_signals();
             // The thread sets its umask for each call; this makes it independent of the process's umask.
             unshare_fs();
             policy.resources.enter();

@@ -16,7 +16,7 @@ use super::final_view::{FinalView, MAX_CHANGES};
 use super::guarded_entries::GuardedEntries;
 use super::hard_links::{LinkedFile, hidden_changes};
 use super::link_count;
-use super::paths::DirectoryEntry;
+use super::paths::{DirectoryEntry, OpenDir};
 
 /// With fewer states, none is checked before the end.
 const MIN_STATES_TO_CHECK: usize = 2_000;
@@ -85,6 +85,11 @@ impl ChangeRecorder {
     /// Notes an entry that must be judged after the change.
     pub(super) fn note(&mut self, entry: &DirectoryEntry) {
         self.guarded.note(entry, &self.changes);
+    }
+
+    /// Notes the entries of the call that has just ended whose directories another Haft process has moved.
+    pub(super) fn note_moved(&mut self, path_of: impl Fn(&OpenDir) -> Option<PathBuf>) {
+        self.guarded.note_moved(&self.changes, path_of);
     }
 
     /// Stores the state of an entry before the command's first change to it.

@@ -57,6 +57,9 @@ static MOVED_SECRETS: AtomicU64 = AtomicU64::new(0);
 /// The call must be performed again from the beginning. No program sees this error: it is internal to the kernel.
 const RESTART: Errno = Errno::from_raw_os_error(513);
 
+/// How often a call is performed again because directories keep moving.
+const MAX_ATTEMPTS: u32 = 100;
+
 /// The reply to a call.
 pub(super) enum Reply {
     /// The kernel performs the call, restricted by Landlock.
@@ -197,12 +200,16 @@ impl Supervisor {
             let _ = rustix::process::setpriority_process(None, BUSY_NICE_LEVEL);
         }
         self.umasks.forget_change(Caller::of(call));
+        let mut attempts = 0;
         let reply = loop {
+            attempts += 1;
             let performed = self.perform(call);
+            self.recorder.note_moved(|dir| self.paths.real_path(&dir.fd).ok());
             self.turn = None;
             match performed {
                 // A directory was moved meanwhile.
-                Err(RESTART) => {}
+                Err(RESTART) if attempts < MAX_ATTEMPTS => {}
+                Err(RESTART) => break Reply::Error(Errno::AGAIN),
                 reply => break reply.unwrap_or_else(Reply::Error),
             }
         };
@@ -364,7 +371,13 @@ impl Supervisor {
         let stored = self.recorder.before_change(entry);
         self.turn = Some(TURN.lock());
         stored?;
-        if self.moves == MOVED_DIRECTORIES.load(Ordering::SeqCst) { Ok(()) } else { Err(RESTART) }
+        // A command of another Haft process does not count its moves here.
+        let is_there = self.paths.real_path(&entry.dir.fd).is_ok_and(|path| path == entry.dir.path);
+        if is_there && self.moves == MOVED_DIRECTORIES.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        self.paths.clear();
+        Err(RESTART)
     }
 
     /// The number of moves of secrets so far.
