@@ -62,20 +62,29 @@ pub fn id_of(path: &Path) -> Option<FileId> {
 /// creation where the file system has that.
 pub fn birth_id(dir: impl AsFd, name: &OsStr) -> Option<FileId> {
     #[cfg(target_os = "linux")]
-    {
-        let wanted = StatxFlags::INO | StatxFlags::BTIME;
-        let found = rustix::fs::statx(dir, name, AtFlags::SYMLINK_NOFOLLOW, wanted).ok()?;
-        let device = rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor);
-        let seconds = u64::from_ne_bytes(found.stx_btime.tv_sec.to_ne_bytes());
-        let birth = seconds.wrapping_mul(1_000_000_000).wrapping_add(u64::from(found.stx_btime.tv_nsec));
-        // With an odd factor, different times of creation of one inode stay different.
-        Some((device, found.stx_ino ^ birth.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
-    }
+    return birth_id_with(dir, name, AtFlags::SYMLINK_NOFOLLOW);
     #[cfg(not(target_os = "linux"))]
     {
         let found = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
         Some((u64::try_from(found.st_dev).ok()?, found.st_ino))
     }
+}
+
+/// The same for an open file.
+#[cfg(target_os = "linux")]
+pub fn birth_id_of(file: impl AsFd) -> Option<FileId> {
+    birth_id_with(file, OsStr::new(""), AtFlags::EMPTY_PATH)
+}
+
+#[cfg(target_os = "linux")]
+fn birth_id_with(dir: impl AsFd, name: &OsStr, flags: AtFlags) -> Option<FileId> {
+    let wanted = StatxFlags::INO | StatxFlags::BTIME;
+    let found = rustix::fs::statx(dir, name, flags, wanted).ok()?;
+    let device = rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor);
+    let seconds = u64::from_ne_bytes(found.stx_btime.tv_sec.to_ne_bytes());
+    let birth = seconds.wrapping_mul(1_000_000_000).wrapping_add(u64::from(found.stx_btime.tv_nsec));
+    // With an odd factor, different times of creation of one inode stay different.
+    Some((device, found.stx_ino ^ birth.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
 }
 
 /// The same for a path.

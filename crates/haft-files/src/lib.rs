@@ -43,7 +43,10 @@ use haft_tool::{
     RestorePlan, Scope, ToolError, WalkRequest, Written, lies_in,
 };
 
+#[cfg(target_os = "linux")]
+pub use hard_links::birth_id_of;
 pub use hard_links::{birth_id, birth_id_at, changed_at, find_names, id_of};
+pub use lock::lock_moves;
 pub use mounts::mounted_elsewhere;
 pub use node::{Captured, CapturedContent, capture, capture_unread, hash};
 pub use opened::{LIST_ACCESS, OpenedDirectories};

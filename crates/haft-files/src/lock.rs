@@ -3,13 +3,20 @@
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use haft_tool::Cancel;
-use rustix::fs::FlockOperation;
+use haft_tool::{Cancel, Record};
+use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
+
+use crate::replace::PRIVATE_MODE;
+use crate::stat::mode;
 
 const MIN_POLL_INTERVAL: Duration = Duration::from_micros(50);
 /// Short, because a waiter that polls rarely would always lose against others that poll often.
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(1);
+
+/// The byte of the lock file that stands for moves of directories; entries have random ones.
+const MOVES_BYTE: u64 = 0;
+const MOVES_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The kernel's offsets are signed.
 const MAX_LOCKED_OFFSET: u64 = i64::MAX as u64 >> 1;
@@ -24,6 +31,17 @@ pub(crate) enum LockError {
 /// Locks the file until the handle is closed. A file system without locks is no error, because every write is atomic anyway.
 pub(crate) fn lock_exclusive(fd: &OwnedFd, timeout: Duration, cancel: &Cancel) -> Result<(), LockError> {
     wait_for(timeout, cancel, || rustix::fs::flock(fd, FlockOperation::NonBlockingLockExclusive))
+}
+
+/// Held while directories are moved and while paths are judged, by all Haft processes with the same ledger: what is judged must
+/// not be elsewhere at that moment. `None` without a file for locks, or if another process held it for too long, for example
+/// because the user has stopped that process.
+pub fn lock_moves(record: &dyn Record) -> Option<OwnedFd> {
+    let file = record.lock_file().ok()??;
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let fd = rustix::fs::open(&file, flags, mode(PRIVATE_MODE)).ok()?;
+    lock_byte(&fd, MOVES_BYTE, MOVES_TIMEOUT, &Cancel::new()).ok()?;
+    Some(fd)
 }
 
 /// Locks one byte of the file, which need not exist, until the handle is closed. So one file serves for very many locks.

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use haft_tool::{DirNode, FileNode, FileTime, Hash};
 use rustix::fs::{
@@ -14,8 +14,7 @@ use rustix::io::Errno;
 
 use crate::node::{file_node, xattrs};
 use crate::open::READ_FLAGS;
-use crate::resolve::open_directory;
-use crate::stat::{file_id, is_directory, is_file, mode, modified, same_version, size};
+use crate::stat::{is_directory, is_file, mode, modified, same_version, size};
 
 /// The mode of a new file until it has its final permissions: no other user may read it before.
 pub(crate) const PRIVATE_MODE: u32 = 0o600;
@@ -146,8 +145,8 @@ pub(crate) enum Replaced {
 #[derive(Clone, Copy)]
 pub(crate) struct ReplaceTarget<'a> {
     pub(crate) dir: &'a OwnedFd,
-    /// The path of the directory, for which the write was allowed.
-    pub(crate) dir_path: &'a Path,
+    /// Whether the directory is still at the path for which the write was allowed.
+    pub(crate) is_in_place: &'a dyn Fn() -> bool,
     pub(crate) name: &'a OsStr,
     pub(crate) temp: &'a OsStr,
 }
@@ -182,7 +181,7 @@ impl ReplaceTarget<'_> {
             Err(error) => return Err(error),
         }
         let mut failure = None;
-        if self.is(self.temp, expected) && self.is_in_place() {
+        if self.is(self.temp, expected) && (self.is_in_place)() {
             match self.unlink(self.temp, expected) {
                 Ok(()) => return Ok(Replaced::Yes),
                 Err(error) => failure = Some(error),
@@ -201,7 +200,7 @@ impl ReplaceTarget<'_> {
 
     /// For file systems without exchange: a check, then a rename.
     fn check_and_rename(&self, new: &Stat, expected: &Stat) -> Result<Replaced, Errno> {
-        if !self.is(self.name, expected) || !self.is_in_place() {
+        if !self.is(self.name, expected) || !(self.is_in_place)() {
             return Ok(Replaced::Conflict);
         }
         if is_directory(new) || is_directory(expected) {
@@ -222,20 +221,13 @@ impl ReplaceTarget<'_> {
 
     /// Takes the new file away again if the directory was moved.
     fn unless_moved(&self, moved: Replaced, new: &Stat) -> Result<Replaced, Errno> {
-        if moved != Replaced::Yes || self.is_in_place() {
+        if moved != Replaced::Yes || (self.is_in_place)() {
             return Ok(moved);
         }
         if self.is(self.name, new) {
             self.unlink(self.name, new)?;
         }
         Ok(Replaced::Conflict)
-    }
-
-    /// Whether the directory is still at its path.
-    fn is_in_place(&self) -> bool {
-        let is_same =
-            |now: OwnedFd| Ok(file_id(&rustix::fs::fstat(&now)?) == file_id(&rustix::fs::fstat(self.dir)?));
-        open_directory(self.dir_path).is_ok_and(|now| is_same(now).unwrap_or_else(|_: Errno| false))
     }
 
     /// Removes what was created under the temporary name.

@@ -10,6 +10,7 @@ use rustix::fs::{AtFlags, Stat};
 
 use crate::error::conflict;
 use crate::hard_links::{HeldFiles, id_of};
+use crate::lock::lock_moves;
 use crate::node::{Captured, CapturedContent, capture};
 use crate::opened::OpenedDirectories;
 use crate::resolve::ResolvedPath;
@@ -53,6 +54,8 @@ impl LocalFiles {
         };
         let judge = self.judge_restore.as_ref().map(|judge| judge());
         self.record.begin_restore(&steps)?;
+        let moves_directories = steps.iter().any(|step| matches!(step.step, RestoreStep::MoveIn { .. }));
+        let _moves = moves_directories.then(|| lock_moves(&*self.record));
         let mut made = 0;
         let performed = restore.perform(plan, (&steps, opened), &mut stages, &mut made);
         let performed = performed.and_then(|()| judge.map_or(Ok(()), |judge| judge()));

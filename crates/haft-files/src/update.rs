@@ -20,7 +20,7 @@ use crate::error::{changed_meanwhile, changed_twice, conflict, denied, protected
 use crate::lock::{LockError, lock_byte};
 use crate::node::{FileInMemory, foreign_owner, hash, read_file};
 use crate::replace::{PRIVATE_MODE, ReplaceTarget, Replaced, create_file, set_metadata, temp_name};
-use crate::resolve::{FinalLink, ResolvedPath, resolve};
+use crate::resolve::{FinalLink, ResolvedPath, open_directory, open_exact, resolve};
 use crate::{LocalFiles, os, stat};
 
 /// How often an edit is repeated on a file that another program keeps changing.
@@ -182,7 +182,9 @@ impl LocalFiles {
         self.record.intend(&mut intents)?;
 
         let parent = self.create_directories(target.parent, &target.parent_path, &target.missing)?;
-        let replace = ReplaceTarget { dir: &parent, dir_path: &directory, name: &target.name, temp: &temp };
+        let is_in_place = || self.is_directory_at(&parent, &directory);
+        let replace =
+            ReplaceTarget { dir: &parent, is_in_place: &is_in_place, name: &target.name, temp: &temp };
         let like = current.as_ref().map(|current| &current.node);
         let new = write_temp(&replace, &bytes, like).map_err(failed)?;
         after.mode = stat::permissions(&new);
@@ -201,6 +203,19 @@ impl LocalFiles {
         sync_directory(&parent, &directory)?;
         let other_names = current.map_or(0, |current| self.report_not_reversible(&path, &current, &after));
         Ok(Some(Written { path, before, after, other_names }))
+    }
+
+    /// Whether an open directory is the one at `path`.
+    fn is_directory_at(&self, directory: &OwnedFd, path: &Path) -> bool {
+        let now = match self.root_of(path) {
+            // The handle, because the root itself may have been moved.
+            Some(root) => {
+                path.strip_prefix(&root.path).ok().and_then(|below| open_exact(&root.fd, below).ok())
+            }
+            None => open_directory(path).ok(),
+        };
+        let id = |fd: &OwnedFd| rustix::fs::fstat(fd).map(|stat| stat::file_id(&stat)).ok();
+        now.is_some_and(|now| id(&now).is_some() && id(&now) == id(directory))
     }
 
     /// Records what undo cannot restore; returns the number of other hard links of the old file.

@@ -65,6 +65,12 @@ pub(crate) trait BeforeView {
     /// The bytes of a stored file.
     fn stored_bytes(&self, former: &Path, file: &FileNode) -> Option<Vec<u8>>;
 
+    /// Whether the command itself put the entry at `path` there. It may not know the path, because another command may have moved
+    /// the directory. False by default.
+    fn is_own(&self, _path: &Path) -> bool {
+        false
+    }
+
     /// Whether the stored state was the user's, not something that another command had just written.
     fn is_trusted(&self, former: &Path) -> bool;
 }
@@ -259,7 +265,8 @@ impl Judge<'_> {
                 Some(_) => return Node::Absent,
             }
         }
-        self.before.current_entry(former).map_or(Node::Absent, |current| node_now(&current))
+        let current = self.before.current_entry(former).filter(|current| !self.before.is_own(current));
+        current.map_or(Node::Absent, |current| node_now(&current))
     }
 
     /// The content of a file before the command, links followed; empty if there was none.
@@ -277,7 +284,10 @@ impl Judge<'_> {
                 let target = git::resolve(former.parent()?, target.as_os_str().as_bytes());
                 (links < MAX_LINKS).then(|| self.bytes_before_links(&target, links + 1)).flatten()
             }
-            _ => self.before.current_entry(former).and_then(|current| read_now(&current)),
+            _ => {
+                let current = self.before.current_entry(former);
+                current.filter(|current| !self.before.is_own(current)).and_then(|current| read_now(&current))
+            }
         }
     }
 }

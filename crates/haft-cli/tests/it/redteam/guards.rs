@@ -153,7 +153,7 @@ fn e04_hook_is_found_when_another_haft_process_moves_its_directory() {
     in_every_mode(|space| {
         space.user("git init -q . && rm -rf .git/hooks");
         // Storing so large a file takes long enough for the other process to move its directory meanwhile.
-        space.run("mkdir x; printf '#!/bin/sh\\ntouch pwned\\n' > x/a.sample; truncate -s 300M x/a.sample; chmod +x x/a.sample");
+        space.run("mkdir x; printf '#!/bin/sh\\ntouch pwned\\n' > x/a.sample; truncate -s 100M x/a.sample; chmod +x x/a.sample");
         let command = |script: &str| {
             let mut command = space.fixture.sandboxed(&[], script);
             command.current_dir(space.fixture.work()).env("HAFT_NAMESPACES", space.namespaces);

@@ -156,3 +156,43 @@ fn links_with_a_slash_at_the_end_are_judged_by_what_they_lead_to() {
         assert_eq!(ran.stdout, "0 5.0\n", "{namespaces}: {}", ran.stderr);
     });
 }
+
+#[test]
+fn secrets_are_not_read_through_descriptors_that_only_write() {
+    in_every_mode(|fixture, namespaces| {
+        fixture.file("work/.env", "CANARY\n");
+        let ran = python(
+            fixture,
+            namespaces,
+            "import os\n\
+             fd = os.open('.env', os.O_WRONLY | os.O_APPEND)\n\
+             def read(path, flags):\n    \
+                 try: return os.read(os.open(path, flags), 100)\n    \
+                 except OSError as error: return error.errno\n\
+             names = ['/proc/self/fd/%d' % fd, '/dev/fd/%d' % fd]\n\
+             print([read(name, flags) for name in names for flags in (os.O_RDONLY, os.O_RDWR, os.O_RDONLY | os.O_CREAT, os.O_RDWR | os.O_APPEND)])\n\
+             os.write(os.open(names[0], os.O_WRONLY | os.O_APPEND), b'more\\n')\n",
+        );
+        assert_eq!(ran.stdout, "[13, 13, 13, 13, 13, 13, 13, 13]\n", "{namespaces}: {}", ran.stderr);
+        assert_eq!(fs::read_to_string(fixture.path("work/.env")).unwrap(), "CANARY\nmore\n");
+    });
+}
+
+#[test]
+fn sockets_and_terminals_of_a_command_take_no_descriptors_of_haft() {
+    in_every_mode(|fixture, namespaces| {
+        let probe = "import os, socket\n\
+             for n in range(600):\n    \
+                 s = socket.socket(socket.AF_UNIX); s.bind('s%d' % n); s.close()\n    \
+                 os.close(os.open('/dev/ptmx', os.O_RDWR | os.O_NOCTTY))\n\
+             print('bound')\n";
+        fixture.file("programs/probe.py", probe);
+        let probe = fixture.path("programs/probe.py");
+        let script =
+            format!("ulimit -n 300; exec {} sandbox -- python3 -IS {}", fixture.program(), probe.display());
+        let mut command = fixture.command("bash");
+        command.args(["-c", &script]).env("HAFT_NAMESPACES", namespaces);
+        let ran = fixture.run(&mut command);
+        assert_eq!((ran.code, ran.stdout.as_str()), (0, "bound\n"), "{namespaces}: {}", ran.stderr);
+    });
+}

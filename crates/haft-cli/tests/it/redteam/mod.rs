@@ -15,6 +15,8 @@ mod later_effects;
 #[cfg(target_os = "linux")]
 mod left_by_calls;
 #[cfg(target_os = "linux")]
+mod moved_by_others;
+#[cfg(target_os = "linux")]
 mod named_files;
 #[cfg(target_os = "linux")]
 mod named_later;

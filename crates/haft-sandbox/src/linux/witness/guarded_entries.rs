@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Instant;
 
+use haft_files::birth_id_at;
 use haft_policy::settings_rule;
 use haft_tool::{CommandChanges, FileNode, Node, Record};
 use rustix::fs::Stat;
@@ -176,6 +177,10 @@ impl BeforeView for ChangeRecorder {
 
     fn stored_bytes(&self, _former: &Path, file: &FileNode) -> Option<Vec<u8>> {
         self.record.stored_content(&file.hash).ok().flatten()
+    }
+
+    fn is_own(&self, path: &Path) -> bool {
+        birth_id_at(path).is_some_and(|file| self.has_made(file))
     }
 
     fn is_trusted(&self, former: &Path) -> bool {

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use haft_files::{CapturedContent, OpenedDirectories, copy_beside, temp_name};
+use haft_files::{CapturedContent, OpenedDirectories, copy_beside, lock_moves, temp_name};
 use haft_policy::Guard;
 use haft_tool::{DirectoryEvent, Node, PathState};
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};
@@ -50,12 +50,17 @@ impl Supervisor {
 
     /// Judges files that links, git directories or configurations have come to name while the command runs.
     pub(super) fn compare_while_running(&mut self) {
-        let _turn = TURN.lock();
+        let _turn = (TURN.lock(), self.lock_moves());
         let violations = self.judge_newly_named();
         self.refused.extend(violations.iter().map(|violation| violation.path.clone()));
         self.restore_all(violations);
         self.recorder.guarded.needs_comparison = false;
         self.last_compared = Instant::now();
+    }
+
+    /// Keeps other Haft processes from moving directories or judging meanwhile; commands of this process take turns anyway.
+    pub(super) fn lock_moves(&self) -> Option<OwnedFd> {
+        lock_moves(&*self.recorder.record)
     }
 
     /// Whether there are so many notes that judging does not wait any more.
@@ -65,7 +70,7 @@ impl Supervisor {
 
     /// Judges the entries that were noted first, as many as one turn allows.
     fn judge_oldest(&mut self) {
-        let _turn = TURN.lock();
+        let _turn = (TURN.lock(), self.lock_moves());
         let notes = &mut self.recorder.guarded.notes;
         let oldest: Vec<_> = notes.drain(..notes.len().min(MAX_NOTES_PER_TURN)).collect();
         let _opened = (self.open_above(&oldest, &[]), self.open_named());
@@ -82,7 +87,7 @@ impl Supervisor {
         while self.recorder.guarded.notes.len() > MAX_NOTES_PER_TURN {
             self.judge_oldest();
         }
-        let _turn = TURN.lock();
+        let _turn = (TURN.lock(), self.lock_moves());
         self.file_index = OnceCell::new();
         let notes = std::mem::take(&mut self.recorder.guarded.notes);
         let changes = &self.recorder.changes;

@@ -17,6 +17,7 @@ use super::guarded_entries::GuardedEntries;
 use super::hard_links::{LinkedFile, hidden_changes};
 use super::link_count;
 use super::paths::{DirectoryEntry, OpenDir};
+use crate::guards::is_relevant;
 
 /// With fewer states, none is checked before the end.
 const MIN_STATES_TO_CHECK: usize = 2_000;
@@ -41,6 +42,9 @@ pub(super) struct ChangeRecorder {
     own: HashSet<FileId>,
     /// What other programs put there and the command then changed, moved or linked.
     foreign: HashSet<FileId>,
+    /// Entries with names that matter which the command put into other directories. If another command moves these, the entries
+    /// are not what was there before.
+    own_guarded: HashSet<FileId>,
     /// Paths that did not exist before, in the order in which they are checked. Temporary files that are gone again are
     /// forgotten.
     created: VecDeque<PathBuf>,
@@ -64,6 +68,7 @@ impl ChangeRecorder {
             separated: Vec::new(),
             own: HashSet::new(),
             foreign: HashSet::new(),
+            own_guarded: HashSet::new(),
             created: VecDeque::new(),
             losses: Vec::new(),
             error: None,
@@ -97,6 +102,9 @@ impl ChangeRecorder {
         self.note(entry);
         let Some(key) = self.unstored(entry) else { return Ok(()) };
         let in_new = entry.dir.is_new;
+        if !in_new && self.is_own_guarded(entry) {
+            return self.store(key, PathState::ABSENT, &mut CapturedContent::None).map(drop);
+        }
         let captured = capture_unread(&entry.dir.fd, &entry.name).map_err(|error| to_errno(&error))?;
         let Captured { mut node, stat, mut content, .. } = captured;
         let file = file_of(&node, stat.as_ref());
@@ -166,10 +174,27 @@ impl ChangeRecorder {
             && !self.changes.directories().is_moved(entry.path())
     }
 
+    /// Whether the command itself put an entry whose name matters into its directory, which was elsewhere then.
+    fn is_own_guarded(&self, entry: &DirectoryEntry) -> bool {
+        is_relevant(entry.path()) && entry_birth_id(entry).is_some_and(|file| self.has_made(file))
+    }
+
+    /// Whether the command put an entry with this number somewhere, as far as that is remembered.
+    pub(super) fn has_made(&self, file: FileId) -> bool {
+        self.own_guarded.contains(&file) || self.own.contains(&file)
+    }
+
+    fn add_own_guarded(&mut self, entry: &DirectoryEntry) {
+        if is_relevant(entry.path()) {
+            self.own_guarded.extend(entry_birth_id(entry));
+        }
+    }
+
     /// Must be called when the command has created or moved an entry.
     pub(super) fn after_creation(&mut self, entry: &DirectoryEntry) {
         self.note(entry);
         if !entry.dir.is_new {
+            self.add_own_guarded(entry);
             if let Some((former, file)) = self.regular_file(entry, entry.stat()) {
                 self.changes.put(former, file);
             }
@@ -202,6 +227,9 @@ impl ChangeRecorder {
         stat: Result<Stat, Errno>,
         is_created: bool,
     ) {
+        if is_created {
+            self.add_own_guarded(entry);
+        }
         match self.regular_file(entry, stat) {
             Some((former, file)) if is_created => self.changes.put(former, file),
             Some((former, file)) => self.changes.opened(former, file),
@@ -218,10 +246,10 @@ impl ChangeRecorder {
 
     /// Must be called when the command has removed an entry. `file` is the number that it had.
     pub(super) fn after_removal(&mut self, entry: &DirectoryEntry, stat: &Stat, file: Option<FileId>) {
-        if entry.dir.is_new
-            && (link_count(stat) == 1 || FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
-            && let Some(file) = file
-        {
+        let is_last = link_count(stat) == 1 || FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+        let Some(file) = file.filter(|_| is_last) else { return };
+        self.own_guarded.remove(&file);
+        if entry.dir.is_new {
             self.foreign.remove(&file);
             if self.own.remove(&file)
                 && let Err(error) = self.record.witness_own(file, false)
@@ -382,6 +410,11 @@ impl ChangeRecorder {
 /// A number of the entry that no later one gets.
 pub(super) fn entry_birth_id(entry: &DirectoryEntry) -> Option<FileId> {
     birth_id(&entry.dir.fd, &entry.name)
+}
+
+/// The number of an entry that is about to be removed, if [`ChangeRecorder::after_removal`] needs it.
+pub(super) fn number_to_remove(entry: &DirectoryEntry) -> Option<FileId> {
+    if entry.dir.is_new || is_relevant(entry.path()) { entry_birth_id(entry) } else { None }
 }
 
 /// The time of a file's last change, which programs cannot set.

@@ -64,7 +64,7 @@ impl ResourceMonitor {
         kill: Box<dyn Fn() + Send>,
     ) -> Self {
         let now = Instant::now();
-        let (initial_shared_bytes, initial_available_bytes) = memory_of_machine();
+        let (initial_shared_bytes, initial_available_bytes) = memory_of_machine().unwrap_or_default();
         Self {
             reaper,
             next_check: now + CHECK_INTERVAL,
@@ -126,7 +126,7 @@ impl ResourceMonitor {
         }
         if now >= self.next_memory_check {
             self.next_memory_check = now + MEMORY_CHECK_INTERVAL;
-            let (shared, available) = memory_of_machine();
+            let Some((shared, available)) = memory_of_machine() else { return };
             let used = self.used_memory(shared);
             if used > self.limits.memory_bytes {
                 self.end(format!("it used more than {} MiB of memory", self.limits.memory_bytes >> 20));
@@ -310,10 +310,10 @@ fn shared_memory_of(processes: &[i32]) -> u64 {
     mapped + files.values().sum::<u64>()
 }
 
-/// Shared and available memory of the whole machine.
-fn memory_of_machine() -> (u64, u64) {
-    let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    (status_bytes(&memory, "Shmem:"), status_bytes(&memory, "MemAvailable:"))
+/// Shared and available memory of the whole machine; `None` if it cannot be read, for want of descriptors, for example.
+fn memory_of_machine() -> Option<(u64, u64)> {
+    let memory = fs::read_to_string("/proc/meminfo").ok()?;
+    Some((status_bytes(&memory, "Shmem:"), status_bytes(&memory, "MemAvailable:")))
 }
 
 fn first_number(text: &str) -> Option<u64> {

@@ -24,9 +24,13 @@ impl OwnTerminal {
         Ok(Self { number, file })
     }
 
+    pub(super) fn is_open(&self) -> bool {
+        self.stat().is_some()
+    }
+
     /// Whether the number still means this terminal.
     pub(super) fn has_number(&self, number: u32) -> bool {
-        self.number == number && self.stat().is_some()
+        self.number == number && self.is_open()
     }
 
     /// Whether `stat` is of this terminal.

@@ -1,13 +1,14 @@
 //! Where a command may write.
 
-use std::collections::{HashMap, HashSet};
-use std::os::fd::OwnedFd;
+use std::collections::HashSet;
+use std::hash::Hash;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use haft_policy::{PathGlobs, glob_prefix};
 use haft_tool::{FileId, Scope, lock};
+use rustix::io::Errno;
 
 use crate::guards::SHARED_TEMP_DIRS;
 use crate::linux::ruleset::LandlockRuleset;
@@ -15,6 +16,9 @@ use crate::secrets::SecretNames;
 
 /// Writing there changes the machine or other processes.
 const KERNEL_DIRS: &[&str] = &["/proc", "/sys"];
+
+/// Sockets of a session that are remembered; further ones cannot be bound.
+const MAX_SESSION_SOCKETS: usize = 100_000;
 
 /// Why a path that a rule names is not touched.
 pub(super) const DENIED_BY_RULE: &str = "a rule denies it";
@@ -40,8 +44,8 @@ pub(crate) struct SessionResources {
     running: AtomicUsize,
     /// The inodes of the TCP sockets and abstract sockets that commands have bound.
     bound: Mutex<HashSet<u64>>,
-    /// The socket files that commands have bound. They are kept open, so that no other file gets their inode.
-    sockets: Mutex<HashMap<FileId, OwnedFd>>,
+    /// The socket files that commands have bound, by numbers that no other file gets.
+    sockets: Mutex<HashSet<FileId>>,
 }
 
 impl SessionResources {
@@ -66,20 +70,26 @@ impl SessionResources {
         !inodes.is_empty() && inodes.iter().all(|inode| bound.contains(inode))
     }
 
-    pub(super) fn add_bound(&self, inode: u64) {
-        lock(&self.bound).insert(inode);
+    pub(super) fn add_bound(&self, inode: u64) -> Result<(), Errno> {
+        insert_bounded(&self.bound, inode)
     }
 
-    pub(super) fn has_socket(&self, id: FileId) -> bool {
-        lock(&self.sockets).contains_key(&id)
+    pub(super) fn has_socket(&self, birth_id: FileId) -> bool {
+        lock(&self.sockets).contains(&birth_id)
     }
 
-    pub(super) fn add_socket(&self, id: FileId, socket: OwnedFd) {
-        let mut sockets = lock(&self.sockets);
-        // Removed sockets need not be remembered.
-        sockets.retain(|_, socket| rustix::fs::fstat(socket).is_ok_and(|stat| stat.st_nlink > 0));
-        sockets.insert(id, socket);
+    pub(super) fn add_socket(&self, birth_id: FileId) -> Result<(), Errno> {
+        insert_bounded(&self.sockets, birth_id)
     }
+}
+
+fn insert_bounded<T: Eq + Hash>(set: &Mutex<HashSet<T>>, value: T) -> Result<(), Errno> {
+    let mut set = lock(set);
+    if set.len() >= MAX_SESSION_SOCKETS {
+        return Err(Errno::NOBUFS);
+    }
+    set.insert(value);
+    Ok(())
 }
 
 /// The paths that rules keep commands from touching.

@@ -12,7 +12,7 @@ use super::open::without_setid;
 use crate::linux::witness::link_count;
 use crate::linux::witness::notifications::Syscall;
 use crate::linux::witness::paths::{DirectoryEntry, ResolvedTarget};
-use crate::linux::witness::recorder::entry_birth_id;
+use crate::linux::witness::recorder::number_to_remove;
 use crate::linux::witness::supervisor::{Reply, Supervisor};
 use crate::linux::witness::write_policy::WriteArea;
 
@@ -204,7 +204,7 @@ impl Supervisor {
             return Err(Errno::BUSY);
         }
         self.before_removal(&entry)?;
-        let file = entry.dir.is_new.then(|| entry_birth_id(&entry)).flatten();
+        let file = number_to_remove(&entry);
         let flags = if directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
         let act = || rustix::fs::unlinkat(&entry.dir.fd, entry.name_as_written(), flags);
         let removed = if directory && entry.dir.area == WriteArea::Workspace {

@@ -247,6 +247,7 @@ impl Supervisor {
         }
         let fd = open_entry(entry, flags, Mode::empty())?;
         if is_master && let Ok(terminal) = OwnTerminal::of_master(&fd, self.paths.root()) {
+            self.terminals.retain(OwnTerminal::is_open);
             self.terminals.push(terminal);
         }
         Ok(reply_with_fd(fd, flags))

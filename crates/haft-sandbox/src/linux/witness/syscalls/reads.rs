@@ -104,12 +104,16 @@ impl Supervisor {
             _ => return Ok(self.continue_or_fail(Errno::NXIO)),
         }
         let entry = self.entry_of_fd(fd).map_err(|_| Errno::ACCESS)?;
+        if is_for_writing(flags) && self.inherits_streams && is_own_stream(&stat, flags) {
+            // The user gave the command this file as a standard stream.
+            let own_flags = (flags - OFlags::CREATE) | OFlags::CLOEXEC;
+            return Ok(reply_with_fd(rustix::fs::open(path, own_flags, Mode::empty())?, flags));
+        }
+        // The descriptor may have been opened only for writing.
+        if !flags.contains(OFlags::WRONLY) && self.is_secret(&entry) {
+            return Err(self.refuse_read(entry.path()));
+        }
         if is_for_writing(flags) {
-            if self.inherits_streams && is_own_stream(&stat, flags) {
-                // The user gave the command this file as a standard stream.
-                let own_flags = (flags - OFlags::CREATE) | OFlags::CLOEXEC;
-                return Ok(reply_with_fd(rustix::fs::open(path, own_flags, Mode::empty())?, flags));
-            }
             if !self.may_change("write", &entry) {
                 return Err(Errno::ACCESS);
             }
@@ -122,8 +126,6 @@ impl Supervisor {
                 )?;
                 return Ok(reply_with_fd(fd, flags));
             }
-        } else if self.is_secret(&entry) {
-            return Err(self.refuse_read(entry.path()));
         }
         let own_flags = (flags - OFlags::NOFOLLOW - OFlags::CREATE - OFlags::EXCL) | OFlags::CLOEXEC;
         let open = || rustix::fs::open(path, own_flags, Mode::empty());

@@ -12,7 +12,7 @@ use crate::guards::{NamedFiles, files_in};
 use crate::linux::secret_search::skips_secrets;
 use crate::linux::witness::notifications::Syscall;
 use crate::linux::witness::paths::DirectoryEntry;
-use crate::linux::witness::recorder::{capture_entry, entry_birth_id};
+use crate::linux::witness::recorder::{capture_entry, number_to_remove};
 use crate::linux::witness::supervisor::{Reply, Supervisor};
 use crate::linux::witness::write_policy::WriteArea;
 
@@ -94,7 +94,7 @@ impl Supervisor {
             self.paths.clear();
         }
         let moved = from.stat().map(|stat| (stat.st_dev, stat.st_ino));
-        let replaced_file = to.dir.is_new.then(|| entry_birth_id(&to)).flatten();
+        let replaced_file = number_to_remove(&to);
         rename(&from, &to, flags)?;
         if let Some(replaced) = replaced_stat.filter(|stat| moved != Ok((stat.st_dev, stat.st_ino))) {
             self.recorder.after_removal(&to, &replaced, replaced_file);
@@ -209,6 +209,7 @@ impl Supervisor {
             self.recorder.change_directory(DirectoryEvent::Removed(new), act)?;
         }
         self.before_change(to)?;
+        let _moves = self.lock_moves();
         self.move_recorded(from, to, flags)?;
         if let Some(violation) = self.judge_moved(new) {
             self.move_recorded(to, from, RenameFlags::NOREPLACE)?;
@@ -247,6 +248,7 @@ impl Supervisor {
             self.recorder.after_creation(to);
             return Ok(Reply::Value(0));
         }
+        let _moves = self.lock_moves();
         let name = temp_name().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
         let temp = from.sibling(&name);
         let steps = [(from, &temp), (to, from), (&temp, to)];

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 
+use haft_files::birth_id_of;
 use haft_tool::Network;
 use haft_tool::net::Domains;
 use rustix::fs::{FileType, Mode, OFlags};
@@ -18,6 +19,7 @@ use crate::linux::witness::caller::Caller;
 use crate::linux::witness::listeners::{abstract_sockets, tcp_listeners};
 use crate::linux::witness::notifications::Syscall;
 use crate::linux::witness::paths::{DirectoryEntry, ResolvedTarget};
+use crate::linux::witness::recorder::entry_birth_id;
 use crate::linux::witness::supervisor::{Reply, Supervisor};
 use crate::linux::witness::write_policy::WriteArea;
 use crate::session::NetworkReach;
@@ -73,9 +75,8 @@ impl Supervisor {
             return Err(Errno::CONNREFUSED);
         }
         let file = open_socket_file(&entry)?;
-        let stat = rustix::fs::fstat(&file)?;
         let is_own = entry.dir.area == WriteArea::Private
-            || self.policy.resources.has_socket((stat.st_dev, stat.st_ino));
+            || birth_id_of(&file).is_some_and(|socket| self.policy.resources.has_socket(socket));
         if !is_own {
             self.denials.add("connect", entry.path().display().to_string(), OTHER_SOCKET, None);
             return Err(Errno::ACCESS);
@@ -155,9 +156,7 @@ impl Supervisor {
         rustix::process::fchdir(&entry.dir.fd)?;
         bind(socket, &path_address(Path::new(&entry.name))?)?;
         self.recorder.after_creation(&entry);
-        let file = open_socket_file(&entry)?;
-        let stat = rustix::fs::fstat(&file)?;
-        self.policy.resources.add_socket((stat.st_dev, stat.st_ino), file);
+        self.policy.resources.add_socket(entry_birth_id(&entry).ok_or(Errno::NOENT)?)?;
         Ok(Reply::Value(0))
     }
 
@@ -227,8 +226,7 @@ impl Supervisor {
 
     /// Remembers a bound socket as one of the session's.
     fn add_bound(&self, socket: &OwnedFd) -> Result<(), Errno> {
-        self.policy.resources.add_bound(rustix::fs::fstat(socket)?.st_ino);
-        Ok(())
+        self.policy.resources.add_bound(rustix::fs::fstat(socket)?.st_ino)
     }
 }
 
