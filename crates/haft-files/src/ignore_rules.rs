@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
-use haft_tool::{ToolError, WalkRequest};
+use haft_tool::{ToolError, WalkRequest, check_glob};
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use ignore::overrides::{Override, OverrideBuilder};
@@ -141,6 +141,8 @@ impl WalkFilter {
     pub(crate) fn new(request: &WalkRequest, base: &Path) -> Result<Self, ToolError> {
         let mut globs = OverrideBuilder::new(base);
         for glob in &request.globs {
+            check_glob(glob)
+                .map_err(|why| ToolError::invalid_arguments(format!("glob {glob:.100?}: {why}")))?;
             globs.add(glob).map_err(|error| invalid("glob", glob, &error))?;
         }
         let globs = globs.build().map_err(|error| invalid("glob", &request.globs.join(", "), &error))?;

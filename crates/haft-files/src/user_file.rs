@@ -108,24 +108,34 @@ pub fn overwrite_private(path: &Path, bytes: &[u8]) -> Result<(), ToolError> {
 /// The path with all links resolved; its end need not exist.
 pub fn real_named(path: &Path) -> Result<PathBuf, ToolError> {
     let failed = |error: &io::Error| ToolError::io(path.display(), error);
-    let mut current = path.to_owned();
-    for _ in 0..MAX_LINKS {
-        match current.canonicalize() {
-            Ok(real) => return Ok(real),
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(&error)),
-            Err(error) => {
-                let (Some(parent), Some(name)) = (current.parent(), current.file_name()) else {
-                    return Err(failed(&error));
-                };
-                match std::fs::read_link(&current) {
-                    // A dangling link.
-                    Ok(target) => current = parent.join(target),
-                    Err(_) => return Ok(real_named(parent)?.join(name)),
-                }
+    let (mut current, mut missing, mut links) = (path.to_owned(), Vec::new(), 0);
+    loop {
+        let error = match current.canonicalize() {
+            Ok(mut real) => {
+                real.extend(missing.iter().rev());
+                return Ok(real);
             }
-        }
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(&error)),
+            Err(error) => error,
+        };
+        let (Some(parent), Some(name)) = (current.parent(), current.file_name()) else {
+            return Err(failed(&error));
+        };
+        current = match std::fs::read_link(&current) {
+            // A dangling link.
+            Ok(target) => {
+                links += 1;
+                if links > MAX_LINKS {
+                    return Err(ToolError::invalid_path(format!("{}: too many links", path.display())));
+                }
+                parent.join(target)
+            }
+            Err(_) => {
+                missing.push(name.to_owned());
+                parent.to_owned()
+            }
+        };
     }
-    Err(ToolError::invalid_path(format!("{}: too many links", path.display())))
 }
 
 /// Where those of these paths lead that exist and that a link leads elsewhere.

@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
-use haft_tool::{Scope, lies_in, lock};
+use haft_tool::{Scope, check_glob, lies_in, lock};
 
 use crate::guard::guard_in;
 use crate::secret::Secrets;
@@ -90,7 +90,7 @@ impl PathGlobs {
             for glob in globs {
                 set.add(path_glob(glob)?);
             }
-            set.build().map(Arc::new)
+            set.build().map(Arc::new).map_err(|error| error.to_string())
         };
         // Each was compiled when its rule was read, but all of them together can be too large. A guard that fails blocks.
         compile().map_or(Self::All, Self::Matching)
@@ -149,8 +149,9 @@ pub fn glob_at(glob: &str, path: &Path) -> String {
 }
 
 /// A glob of absolute paths, as rules use it.
-pub(crate) fn path_glob(glob: &str) -> Result<Glob, globset::Error> {
-    globset::GlobBuilder::new(glob).literal_separator(true).build()
+pub(crate) fn path_glob(glob: &str) -> Result<Glob, String> {
+    check_glob(glob)?;
+    globset::GlobBuilder::new(glob).literal_separator(true).build().map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

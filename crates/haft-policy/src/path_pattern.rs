@@ -47,11 +47,11 @@ impl PathPattern {
     }
 
     /// The pattern of one path.
-    pub(crate) fn of_path(path: &Path) -> Result<Self, globset::Error> {
+    pub(crate) fn of_path(path: &Path) -> Result<Self, String> {
         Self::of_glob(&globset::escape(&path.to_string_lossy()))
     }
 
-    fn of_glob(glob: &str) -> Result<Self, globset::Error> {
+    fn of_glob(glob: &str) -> Result<Self, String> {
         Ok(Self { glob: path_glob(glob)?, matcher: OnceLock::new() })
     }
 

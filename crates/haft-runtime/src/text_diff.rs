@@ -64,9 +64,11 @@ pub fn text_changes(old: &str, new: &str, max_lines: usize) -> TextChanges {
     let lines = |text| str::split_inclusive(text, '\n').collect::<Vec<_>>();
     let (old_lines, new_lines) = (lines(old), lines(new));
     let diff = TextDiff::configure().timeout(COMPARISON_TIME).diff_slices(&old_lines, &new_lines);
-    let has_returns = |text: &str| text.contains("\r\n");
-    let same_ends = old.is_empty() || new.is_empty() || has_returns(old) == has_returns(new);
-    let line_end = if same_ends { "\r\n" } else { "\n" };
+    // In any other text, a carriage return may be what the change is about: shells take it for a part of the line.
+    let has_only_returns = |lines: &[&str]| {
+        !lines.is_empty() && lines.iter().all(|line| line.ends_with("\r\n") || !line.ends_with('\n'))
+    };
+    let line_end = if has_only_returns(&old_lines) && has_only_returns(&new_lines) { "\r\n" } else { "\n" };
     let mut changes = TextChanges::default();
     let mut listed = 0;
     for hunk in diff.unified_diff().context_radius(CONTEXT_LINES).iter_hunks() {
@@ -128,5 +130,8 @@ mod tests {
         assert_eq!(line("a\n", "a\r\n"), "a\r");
         assert_eq!(line("x\n", "# a\rb\r\r\n"), "# a\rb\r\r");
         assert_eq!(line("a\nb", "a\rb"), "a\rb");
+        assert_eq!(line("", "echo \\\r\nrm -r x\n"), "rm -r x");
+        assert_eq!(text_changes("", "echo \\\r\nrm -r x\n", 10).hunks[0].lines[0].text, "echo \\\r");
+        assert_eq!(line("x\r\nrm -r x\n", "x\r\nrm -r x\r\n"), "rm -r x\r");
     }
 }

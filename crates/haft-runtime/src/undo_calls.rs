@@ -64,12 +64,11 @@ impl History {
                 Ok(since)
             }
             UndoTarget::Calls(ids) => {
+                let ids: BTreeSet<i64> = ids.iter().copied().collect();
                 let mut receipts = Vec::new();
-                for id in ids {
-                    receipts.extend(self.find(&UndoTarget::Call(*id), paths)?);
+                for id in ids.into_iter().rev() {
+                    receipts.extend(self.find(&UndoTarget::Call(id), paths)?);
                 }
-                receipts.sort_by_key(|receipt| std::cmp::Reverse(receipt.id));
-                receipts.dedup_by_key(|receipt| receipt.id);
                 Ok(receipts)
             }
             UndoTarget::Last => {

@@ -1,7 +1,8 @@
 // The tab's side of the event stream, and how views combine loaded data with it.
 /** @import * as T from './types.js' */
-/** @import {LiveEvent, StreamState} from './types.js' */
+/** @import {LiveEvent, StreamState, StreamedEvent} from './types.js' */
 
+import { parseJson } from './json.js';
 import { EventStream } from './stream.js';
 import { getToken } from './token.js';
 
@@ -64,7 +65,7 @@ function startShared(position, version) {
 			resolve();
 		}, WELCOME_MS);
 		port.onmessage = ({ data }) => {
-			if (data.kind === 'event') onEvent(data.event, data.watched);
+			if (data.kind === 'event') onStreamed(data.event, data.watched);
 			else onState(data.state);
 			if (data.kind === 'welcome') {
 				clearTimeout(timer);
@@ -99,7 +100,7 @@ function startHere(position) {
 			position = stream?.position ?? position;
 			stream?.close();
 			stream = null;
-		} else stream ??= new EventStream(getToken, position, (event) => onEvent(event, true), onState);
+		} else stream ??= new EventStream(getToken, position, (event) => onStreamed(event, true), onState);
 	};
 	document.addEventListener('visibilitychange', update);
 	update();

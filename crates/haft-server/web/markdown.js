@@ -2,14 +2,15 @@
 /** @import {Unshown} from './exact.js' */
 
 import { add, h, raw } from './dom.js';
-import { exactText } from './exact.js';
+import { exact, exactText } from './exact.js';
 
 const MAX_CHARS = 200_000;
 /** A wider table is shown as text, because it would have to be scrolled. */
 const MAX_CELLS = 12;
 const INLINE =
 	/`{1,8}([^`\n]{1,5000})`{1,8}|\*\*(\S[^*\n]{0,2000}?)\*\*|(?<!\w)[*_](\S[^*_\n]{0,2000}?)[*_](?!\w)|~~([^~\n]{1,2000})~~|\[([^\][\n]{1,500})\]\((\S{1,2000}?)\)|(https?:\/\/[^\s<>()]{1,2000}[^\s<>().,;:!?'"])/g;
-const ITEM = /^(\s*)(?:[-*+]|(\d{1,9})[.)])\s+(?:\[([ xX])\]\s+)?(.*)$/;
+// With `s`, because a line separator that `.` does not match would make these patterns try every length.
+const ITEM = /^(\s*)(?:[-*+]|(\d{1,9})[.)])\s+(?:\[([ xX])\]\s+)?(.*)$/s;
 
 /** @param {string} text @param {Unshown | null} [unshown] is told what is not shown yet */
 export function markdown(text, unshown = null) {
@@ -24,8 +25,8 @@ function blocks(root, lines, depth, unshown) {
 	for (let at = 0; at < lines.length;) {
 		const line = lines[at] ?? '';
 		const from = at++;
-		const heading = /^(#{1,6})\s+(.*)$/.exec(line);
-		const [, fence, language] = /^\s*(`{3,}|~{3,})(.*)$/.exec(line) ?? [];
+		const heading = /^(#{1,6})\s+(.*)$/s.exec(line);
+		const [, fence, language] = /^\s*(`{3,}|~{3,})(.*)$/s.exec(line) ?? [];
 		/** This line and the following ones for which a condition holds. @param {(line: string) => boolean} holds */
 		const take = (holds) => {
 			while (at < lines.length && holds(lines[at] ?? '')) at++;
@@ -35,7 +36,7 @@ function blocks(root, lines, depth, unshown) {
 			// Only a line with nothing but the fence ends the block, so that no text is lost.
 			const code = take((next) => !next.trim().startsWith(fence) || next.trim() !== fence[0]?.repeat(next.trim().length)).slice(1);
 			at++;
-			if (language?.trim()) root.append(h('p.note', raw(language.trim())));
+			if (language?.trim()) root.append(h('p.note', exact(language.trim(), 'Language', unshown)));
 			root.append(exactText(code.join('\n'), 'Code', unshown));
 		} else if (heading) {
 			// The page itself uses the first three levels.

@@ -63,8 +63,11 @@ export function questionTitle({ body, workspace }) {
 /** @param {T.PermissionBody} body @param {string} workspace */
 function permissionTitle(body, workspace) {
 	const { name, text } = mainArgument(body);
-	if (name === 'command') return 'Run this command?';
-	if (name === 'url') return 'Fetch this page?';
+	const has = (/** @type {string} */ effect) => body.effects.some((line) => line.startsWith(`${effect} `));
+	// Arguments of these names can mean anything to the tool of a server.
+	if (has('calls the server')) return `Allow ${body.tool}?`;
+	if (name === 'command') return has('runs') ? 'Run this command?' : `Allow ${body.tool}?`;
+	if (name === 'url') return has('reaches') ? 'Fetch this page?' : `Allow ${body.tool}?`;
 	const path = text.startsWith(`${workspace}/`) ? text.slice(workspace.length + 1) : text;
 	return name && path.length <= MAX_TITLE_CHARS ? `${body.tool} ${path}?` : `Allow ${body.tool}?`;
 }

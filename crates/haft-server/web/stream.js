@@ -1,7 +1,5 @@
 // The event stream, read with fetch because EventSource cannot send headers. Used in the shared worker, or in a tab without one.
-/** @import {LiveEvent, StreamState} from './types.js' */
-
-import { parseJson } from './json.js';
+/** @import {StreamState, StreamedEvent} from './types.js' */
 
 const FIRST_WAIT_MS = 250;
 const MAX_WAIT_MS = 8_000;
@@ -18,7 +16,7 @@ export class EventParser {
 	/** Whether the current event is too long and is left out. */
 	#isTooLong = false;
 
-	/** @param {string} chunk @param {(event: LiveEvent) => void} emit */
+	/** @param {string} chunk @param {(event: StreamedEvent) => void} emit */
 	feed(chunk, emit) {
 		const text = this.#buffer + chunk;
 		let at = 0;
@@ -34,12 +32,12 @@ export class EventParser {
 		this.#data = '';
 	}
 
-	/** @param {string} line @param {(event: LiveEvent) => void} emit */
+	/** @param {string} line @param {(event: StreamedEvent) => void} emit */
 	#line(line, emit) {
 		if (line === '') {
 			// The page reloads everything instead.
-			if (this.#isTooLong) emit({ event: 'reset', id: 0, data: { position: this.#id ? Number(this.#id) : undefined } });
-			else if (this.#data) emit({ event: this.#event || 'message', id: Number(this.#id) || 0, data: parseJson(this.#data) });
+			if (this.#isTooLong) emit({ event: 'reset', id: 0, data: JSON.stringify({ position: this.#id ? Number(this.#id) : undefined }) });
+			else if (this.#data) emit({ event: this.#event || 'message', id: Number(this.#id) || 0, data: this.#data });
 			this.#event = this.#data = this.#id = '';
 			this.#isTooLong = false;
 			return;
@@ -63,7 +61,7 @@ export class EventStream {
 
 	/**
 	 * @param {() => string} token @param {number} position of the last known event
-	 * @param {(event: LiveEvent) => void} onEvent @param {(state: StreamState) => void} onState
+	 * @param {(event: StreamedEvent) => void} onEvent @param {(state: StreamState) => void} onState
 	 */
 	constructor(token, position, onEvent, onState) {
 		this.position = position;
@@ -134,9 +132,9 @@ export class EventStream {
 		}
 	}
 
-	/** @param {LiveEvent} event */
+	/** @param {StreamedEvent} event */
 	#take(event) {
-		if (event.event === 'reset') this.position = event.data.position ?? this.position;
+		if (event.event === 'reset') this.position = JSON.parse(event.data).position ?? this.position;
 		else if (event.id) {
 			if (event.id <= this.position) return;
 			this.position = event.id;

@@ -107,6 +107,9 @@
 
 /** An event of the stream: `id` is its position, or 0. What `data` is depends on the name in `event`.
  * @typedef {{event: string, id: number, data: any}} LiveEvent */
+
+/** An event as it is streamed: its data is JSON.
+ * @typedef {{event: string, id: number, data: string}} StreamedEvent */
 /** @typedef {'connecting' | 'live' | 'waiting' | 'refused'} StreamState */
 
 export {};

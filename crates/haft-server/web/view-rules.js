@@ -4,6 +4,7 @@
 
 import * as api from './api.js';
 import { add, button, fill, form, h, labelled, raw, select } from './dom.js';
+import { parseJson } from './json.js';
 import { callLink, can, decisionLine, effectList, errorLine, errorText, getMeta } from './state.js';
 import { plural } from './text.js';
 import { workspacePicker } from './workspaces.js';
@@ -170,7 +171,7 @@ function explainForm(workspace, signal) {
 			'',
 			async () => {
 				try {
-					const found = await api.explain(workspace, tool.value, JSON.parse(input.value));
+					const found = await api.explain(workspace, tool.value, parseJson(input.value));
 					fill(answer, decisionLine(found.verdict, found.reason, found.rule), effectList(found.effects));
 				} catch (error) {
 					fill(answer, h('p.error', error instanceof SyntaxError ? `The arguments are not JSON: ${error.message}` : errorText(error)));

@@ -1,5 +1,5 @@
 // The shared worker: one event stream for all tabs, because browsers open only six connections to a server.
-/** @import {LiveEvent, Role, StreamState} from './types.js' */
+/** @import {Role, StreamState, StreamedEvent} from './types.js' */
 
 import { EventStream } from './stream.js';
 
@@ -50,7 +50,7 @@ function onState(next) {
 	broadcast({ kind: 'state', state });
 }
 
-/** @param {LiveEvent} event */
+/** @param {StreamedEvent} event */
 function onEvent(event) {
 	broadcast({ kind: 'event', event, watched: [...tabs.values()].some((tab) => tab.visible) });
 }

@@ -21,6 +21,7 @@ mod error_form;
 mod execution;
 mod files;
 mod git_object;
+mod glob_limits;
 mod host;
 mod http;
 mod http_stream;
@@ -67,6 +68,7 @@ pub use git_object::{
     GitBlob, GitObjectEvent, GitObjectEventKind, GitObjectFile, GitObjectId, git_objects_directory,
     is_git_index,
 };
+pub use glob_limits::check_glob;
 pub use host::{
     AgentReport, AgentRequest, AgentTask, AnswerOption, Audience, Host, HostAnswer, HostRequest, Message,
     ModelRequest, ModelRole, NoHost, PlanReady, Resource, UserQuestion,

@@ -16,6 +16,8 @@ use super::{Api, ApiRequest, files};
 
 /// Changes of a plan that are sent.
 const MAX_CHANGES: usize = 20_000;
+/// Calls that one undo may name.
+const MAX_CALLS: usize = 10_000;
 /// Lines of all merged files together that are sent.
 const MAX_MERGED_LINES: usize = 20_000;
 
@@ -135,8 +137,9 @@ fn target(api: &Api, what: &UndoWhat) -> Result<(PathBuf, UndoTarget), ApiError>
     let workspace_of = |id: i64| -> Result<PathBuf, ApiError> { Ok(api.ledger.receipt(id)?.workspace) };
     match what {
         UndoWhat { calls: Some(calls), session: None, from: None, redo: None } => {
-            let Some(first) = calls.first() else {
-                return Err(ApiError::bad_request("calls: name at least one call."));
+            let Some(first) = calls.first().filter(|_| calls.len() <= MAX_CALLS) else {
+                let why = format!("calls: name 1 to {MAX_CALLS} calls, or use `from`.");
+                return Err(ApiError::bad_request(why));
             };
             Ok((workspace_of(*first)?, UndoTarget::Calls(calls.clone())))
         }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
 use globset::{GlobBuilder, GlobSet};
-use haft_tool::{Text, ToolError, WalkRequest, World};
+use haft_tool::{Text, ToolError, WalkRequest, World, check_glob};
 
 /// A pattern and the directory it is matched in.
 #[derive(Debug)]
@@ -38,6 +38,7 @@ impl GlobQuery {
             root.push(first);
             rest = more;
         }
+        check_glob(rest).map_err(|why| invalid(&format!("cannot be used: {why}")))?;
         let glob = GlobBuilder::new(rest).literal_separator(true).build();
         let matcher = glob.and_then(|glob| GlobSet::builder().add(glob).build());
         let matcher = matcher.map_err(|error| invalid(&format!("cannot be used: {error}")))?;
