@@ -38,6 +38,7 @@ pub(crate) const ALL: &[Asset] = assets![
     "json.js",
     "keys.js",
     "list.js",
+    "live-output.js",
     "live.js",
     "login.js",
     "main.js",

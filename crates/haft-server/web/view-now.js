@@ -6,6 +6,7 @@ import * as api from './api.js';
 import { add, batched, button, fill, h, raw, refill } from './dom.js';
 import { callRow } from './call-row.js';
 import { follow } from './live.js';
+import { LiveOutput } from './live-output.js';
 import { Output } from './output.js';
 import { questionList } from './question-list.js';
 import { learnSession, sessionLink, sessionName } from './session-link.js';
@@ -13,8 +14,10 @@ import { callTime, can, errorText } from './state.js';
 
 const OUTPUT_LINES = 12;
 const RECENT = 12;
+/** Only the end of the output is shown, so what a longer gap would have is not loaded. */
+const MAX_GAP_BYTES = 32_768;
 
-/** @typedef {{element: HTMLElement, output: Output, next: number}} Running */
+/** @typedef {{element: HTMLElement, output: Output, live: LiveOutput}} Running */
 
 /** @param {Page} page */
 export async function showNow(page) {
@@ -92,20 +95,19 @@ export async function showNow(page) {
 		const output = new Output(OUTPUT_LINES, 'Latest output');
 		const element = runningCard(call, output);
 		output.element.hidden = true;
-		const run = { element, output, next: call.output?.from ?? 0 };
+		const live = new LiveOutput(call.id, output, signal, { from: call.output?.from, maxGapBytes: MAX_GAP_BYTES });
+		const run = { element, output, live };
 		runs.set(call.id, run);
 		running.append(element);
 		if (call.output) showOutput(call.id, call.output);
 	};
 
 	/** @param {number} call @param {T.LiveOutput} part */
-	const showOutput = async (call, part) => {
+	const showOutput = (call, part) => {
 		const run = runs.get(call);
-		if (!run || part.next <= run.next) return;
-		// Only the end is shown, so what was missed stays missed.
-		run.next = part.next;
+		if (!run) return;
 		run.output.element.hidden = false;
-		run.output.push(part.text);
+		run.live.push(part);
 	};
 
 	let position = 0;

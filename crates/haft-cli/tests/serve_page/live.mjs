@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { after, test } from 'node:test';
 
-import { assertQuiet, close, CONNECTION_LOST, go, open, person } from './lib/browser.mjs';
+import { alter, assertQuiet, close, CONNECTION_LOST, go, open, person } from './lib/browser.mjs';
 import { Fixture } from './lib/fixture.mjs';
 
 const TABS = 12;
@@ -75,6 +75,29 @@ test('a call is seen when it begins, while it writes and when it ends', async ()
 	await go(page, `/session/${sessions[0].id}`);
 	await page.locator('.call-row').filter({ hasText: 'done' }).first().waitFor();
 	await assertQuiet(one);
+});
+
+test('output that a page has loaded already is not shown twice', async () => {
+	// Of a server that no page was open at before, a page gets the output from its beginning.
+	const own = await fixture.serve();
+	const call = fixture.bash("printf 'one\\ntwo\\nthree\\n'; until [ -e shown ]; do sleep 0.01; done; echo four; until [ -e told ]; do sleep 0.01; done");
+	const written = async () => (await own.api('/now')).calls[0]?.output?.text;
+	while ((await written()) !== 'one\ntwo\nthree\n') await new Promise((resolve) => setImmediate(resolve));
+	const one = await person();
+	// What the page loads was asked for when only the first line was there.
+	await alter(one, own, '/now', (now) => (now.calls[0].output = { from: 0, next: 4, text: 'one\n' }));
+	const page = await open(one, own);
+	const output = page.locator('article.run .output');
+	await output.getByText('three').waitFor();
+	assert.deepEqual(await output.locator('div').allTextContents(), ['one', 'two', 'three']);
+	fixture.write('shown', '');
+	await output.getByText('four').waitFor();
+	assert.deepEqual(await output.locator('div').allTextContents(), ['one', 'two', 'three', 'four']);
+	fixture.write('told', '');
+	await call;
+	await assertQuiet(one);
+	await one.context.close();
+	await own.kill();
 });
 
 test('a question is answered from the page, by whoever is first', async () => {
