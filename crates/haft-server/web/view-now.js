@@ -9,7 +9,7 @@ import { follow } from './live.js';
 import { LiveOutput } from './live-output.js';
 import { Output } from './output.js';
 import { questionList } from './question-list.js';
-import { learnSession, sessionLink, sessionName } from './session-link.js';
+import { learnSession, onSession, sessionLink, sessionName } from './session-link.js';
 import { callTime, can, errorText } from './state.js';
 
 const OUTPUT_LINES = 12;
@@ -129,6 +129,10 @@ export async function showNow(page) {
 		arrange();
 	};
 	page.keys.u = () => void (location.hash = '#/undo');
+	onSession(({ session }) => {
+		if (sessions.has(session.id)) sessions.set(session.id, session);
+		arrange();
+	}, signal);
 	await follow(signal, load, ({ event, id, data }) => {
 		if (event === 'output') showOutput(data.call, data);
 		if (id && id <= position) return;

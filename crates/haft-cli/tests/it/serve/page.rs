@@ -32,6 +32,11 @@ fn what_happens_elsewhere_is_seen_and_answered() {
 }
 
 #[test]
+fn the_list_of_sessions_is_live() {
+    run("sessions.mjs");
+}
+
+#[test]
 fn every_view_shows_what_happened_to_everyone() {
     run("views.mjs");
 }

@@ -1,0 +1,53 @@
+// The list of sessions: it says how they are now, whichever program they belong to.
+
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+
+import { assertQuiet, close, go, open, person } from './lib/browser.mjs';
+import { Fixture } from './lib/fixture.mjs';
+import { startModel } from './lib/model.mjs';
+
+const fixture = new Fixture();
+after(close);
+
+const model = await startModel([{ call: ['Bash', { command: 'echo tea > tea.txt' }] }, { text: 'There is tea.' }]);
+fixture.settings(model.settings);
+const server = await fixture.serve();
+
+test('the calls of a session are counted while they are made', async () => {
+	const one = await person();
+	const page = await open(one, server, '/sessions');
+	await page.getByText('There are no sessions yet.').waitFor();
+	const client = await fixture.mcp();
+	const row = page.locator('.session-row');
+	await client.bash('echo first');
+	await row.getByText('1 call', { exact: true }).waitFor();
+	await row.getByText('running').waitFor({ state: 'detached' });
+	assert.equal(await page.getByText('There are no sessions yet.').count(), 0);
+	const call = client.bash('until [ -e go-on ]; do sleep 0.01; done');
+	await row.getByText('▶ running').waitFor();
+	await row.getByText('2 calls').waitFor();
+	// It runs for a page that is opened only now, too.
+	await page.reload();
+	await row.getByText('▶ running').waitFor();
+	fixture.write('go-on', '');
+	await call;
+	await row.getByText('running').waitFor({ state: 'detached' });
+	await row.getByText('2 calls').waitFor();
+	assert.equal(await row.count(), 1);
+	await client.end();
+	await assertQuiet(one);
+	await one.context.close();
+});
+
+test('a run has its title as soon as it has a message, in each view', async () => {
+	const one = await person();
+	const [page, now] = [await open(one, server, '/sessions'), await open(one, server)];
+	await server.api('/runs', { prompt: 'Make tea, please.' });
+	const row = page.locator('.session-row').filter({ hasText: 'Make tea, please.' });
+	await row.getByText('1 call', { exact: true }).waitFor();
+	await now.locator('.call-row').filter({ hasText: 'echo tea > tea.txt' }).getByRole('link', { name: 'Make tea, please.' }).waitFor();
+	await go(now, '/sessions');
+	await now.locator('.session-row').filter({ hasText: 'Make tea, please.' }).waitFor();
+	await assertQuiet(one);
+});
