@@ -220,8 +220,9 @@ export const CHANGE_WORDS = {
 };
 
 /** What happened to a path, with its difference once it is loaded.
- * @param {T.PathChange} change @param {string} workspace @param {AbortSignal} signal @returns {HTMLElement} */
-export function changeDetail(change, workspace, signal) {
+ * @param {T.PathChange} change @param {string} workspace @param {AbortSignal} signal
+ * @param {import('./dom.js').Child} [more] what is said before the difference @returns {HTMLElement} */
+export function changeDetail(change, workspace, signal, more) {
 	const body = h('div', { 'aria-busy': 'true' }, h('p.note', 'Loading…'));
 	const facts = [
 		change.what === 'moved' && change.moved_to && ['moved to ', raw(change.moved_to)],
@@ -252,6 +253,7 @@ export function changeDetail(change, workspace, signal) {
 				'p.facts',
 				facts.filter(Boolean).map((fact) => h('span', fact)),
 			),
+		more,
 		body,
 	);
 }

@@ -75,5 +75,12 @@ test('a call with many changes shows its tree with few elements', async () => {
 	await go(page, '/files');
 	await page.getByText('file00001.txt').first().waitFor();
 	assert((await rows.count()) <= MAX_ROWS);
+	// What was loaded by scrolling stays when something else changes.
+	const last = rows.getByText(`file0${CHANGES}.txt`);
+	while ((await last.count()) === 0) await page.locator('.tree-scroll').evaluate((box) => (box.scrollTop = box.scrollHeight));
+	await fixture.bash('echo one more > one-more.txt');
+	await page.getByText(`${(CHANGES + 2).toLocaleString('en')} changes`).waitFor();
+	await last.waitFor();
+	assert((await rows.count()) <= MAX_ROWS);
 	await assertQuiet(one);
 });

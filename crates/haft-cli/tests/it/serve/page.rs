@@ -42,6 +42,11 @@ fn every_view_shows_what_happened_to_everyone() {
 }
 
 #[test]
+fn the_view_of_files_keeps_what_is_looked_at() {
+    run("files.mjs");
+}
+
+#[test]
 fn what_is_done_on_the_page_is_done() {
     run("actions.mjs");
 }
