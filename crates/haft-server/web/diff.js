@@ -268,10 +268,13 @@ async function contentOf(change, workspace, signal) {
 				'No file: it has no content to compare.',
 		);
 	if (before.kind === after.kind && before.hash === after.hash && before.hash) return h('p.note', 'The content is the same.');
+	const sizes = [before.size, after.size].map((bytes) => (bytes === undefined ? 'none' : size(bytes))).join(' → ');
+	const unknown = h('p.note', `The ledger does not have its content (${sizes}).`);
+	// A difference that names no hash is one to an empty file.
+	if ([before, after].some(({ kind, hash }) => kind === 'file' && !hash)) return unknown;
 	const diff = await api.diff(change, workspace, signal);
 	const picture = (/** @type {string} */ label, /** @type {string | null | undefined} */ hash) =>
 		figure(label, hash && api.image(hash, change, workspace, signal), signal);
-	const sizes = [before.size, after.size].map((bytes) => (bytes === undefined ? 'none' : size(bytes))).join(' → ');
 	switch (diff.kind) {
 		case 'text':
 			return textDiff(diff.changes);
@@ -282,7 +285,7 @@ async function contentOf(change, workspace, signal) {
 		case 'too_large':
 			return h('p.note', `Too large to be compared (${sizes}).`);
 		default:
-			return h('p.note', `The ledger does not have its content (${sizes}).`);
+			return unknown;
 	}
 }
 

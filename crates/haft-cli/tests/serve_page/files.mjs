@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 
-import { assertAccessible, assertQuiet, close, open, person } from './lib/browser.mjs';
+import { alter, assertAccessible, assertQuiet, close, go, open, person } from './lib/browser.mjs';
 import { Fixture } from './lib/fixture.mjs';
 
 const fixture = new Fixture();
@@ -51,4 +51,17 @@ test('all calls that changed a path lead to them', async () => {
 	await page.getByRole('heading', { name: 'Bash #2' }).waitFor();
 	await assertQuiet(one);
 	await one.context.close();
+});
+
+test('a file without a hash is no empty file', async () => {
+	const one = await person();
+	await alter(one, server, '/calls/2', ({ changes }) => delete changes.changes[0].before.hash);
+	await alter(one, server, '/calls/4', ({ changes }) => delete changes.changes[0].after.hash);
+	const page = await open(one, server, '/call/2');
+	for (const call of [2, 4]) {
+		await go(page, `/call/${call}`);
+		await page.getByText('The ledger does not have its content').waitFor();
+		assert.equal(await page.locator('tr.added, tr.removed').count(), 0);
+	}
+	await assertQuiet(one);
 });
