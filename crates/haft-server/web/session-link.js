@@ -42,12 +42,12 @@ export function learnSession(session) {
 /** @param {string} id */
 export function sessionLink(id) {
 	const session = known.get(id);
-	if (!session && !loading.has(id)) load(id);
+	if (!session && !loading.has(id)) loadSession(id);
 	return h('a', { href: `#/session/${encodeURIComponent(id)}`, 'data-session': id }, raw(session ? sessionName(session) : id));
 }
 
 /** @param {string} id */
-async function load(id) {
+export async function loadSession(id) {
 	loading.add(id);
 	// A session that cannot be loaded keeps its id as its name.
 	const detail = await api.session(id).catch(() => null);
@@ -58,7 +58,7 @@ async function load(id) {
 }
 
 const reload = batched(() => {
-	for (const id of stale) load(id);
+	for (const id of stale) loadSession(id);
 	stale.clear();
 }, RELOAD_MS);
 
@@ -69,7 +69,7 @@ export function reloadSession(id) {
 	reload();
 }
 
-/** Calls with each session that was loaded again.
+/** Calls with each session that was loaded.
  * @param {(detail: T.SessionDetail) => void} handler @param {AbortSignal} signal */
 export function onSession(handler, signal) {
 	handlers.add(handler);

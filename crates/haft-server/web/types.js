@@ -13,7 +13,7 @@
 /** @typedef {{sessions: Session[], next: string | null}} SessionList */
 /**
  * @typedef {{provider: string, model: string, turns: number, input_tokens: number, output_tokens: number,
- *   cost_usd: number | null, in_turn: boolean, stopped: string | null}} Run
+ *   cost_usd: number | null, in_turn: boolean, can_interrupt: boolean, stopped: string | null}} Run
  */
 /** @typedef {{session: Session, kind: string, description: string, call: number | null}} Agent */
 /** @typedef {{session: Session, run: Run | null, agents: Agent[]}} SessionDetail */

@@ -9,7 +9,7 @@ import { follow } from './live.js';
 import { LiveOutput } from './live-output.js';
 import { Output } from './output.js';
 import { questionList } from './question-list.js';
-import { learnSession, onSession, sessionLink, sessionName } from './session-link.js';
+import { learnSession, loadSession, onSession, reloadSession, sessionLink, sessionName } from './session-link.js';
 import { callTime, can, errorText } from './state.js';
 
 const OUTPUT_LINES = 12;
@@ -29,6 +29,20 @@ export async function showNow(page) {
 	const summary = h('p.summary');
 	/** Sessions whose runs may be driven. @type {Map<string, T.Session>} */
 	const sessions = new Map();
+	/** Those whose turn can be interrupted. @type {Set<string>} */
+	const stoppable = new Set();
+	/** A row stays while it says the same, with its button and what it was answered. @type {Map<string, {key: string, row: HTMLElement}>} */
+	const conversations = new Map();
+	/** @param {T.Session} session */
+	const conversation = (session) => {
+		const canStop = can('act') && stoppable.has(session.id);
+		const key = JSON.stringify([sessionName(session), canStop]);
+		const old = conversations.get(session.id);
+		if (old?.key === key) return old.row;
+		const row = conversationRow(session, canStop);
+		conversations.set(session.id, { key, row });
+		return row;
+	};
 	const waiting = questionList(page, '', () => {
 		// At once, because a hidden card cannot take the focus, and one that takes it must not move afterwards.
 		arrangeQuestions();
@@ -69,7 +83,8 @@ export async function showNow(page) {
 		sections.recent.hidden = done.length === 0;
 		const open = [...sessions.values()].filter((session) => session.is_driven);
 		sections.driven.hidden = open.length === 0;
-		refill(driven, open.map(conversationRow));
+		const rows = open.map(conversation);
+		if (rows.length !== driven.childElementCount || rows.some((row, index) => row !== driven.children[index])) refill(driven, rows);
 		refill(
 			recent,
 			done.map((call) => {
@@ -120,6 +135,7 @@ export async function showNow(page) {
 		for (const session of now.sessions) {
 			sessions.set(session.id, session);
 			learnSession(session);
+			if (session.is_driven) loadSession(session.id);
 		}
 		for (const { element } of runs.values()) element.remove();
 		runs.clear();
@@ -129,8 +145,10 @@ export async function showNow(page) {
 		arrange();
 	};
 	page.keys.u = () => void (location.hash = '#/undo');
-	onSession(({ session }) => {
-		if (sessions.has(session.id)) sessions.set(session.id, session);
+	onSession(({ session, run }) => {
+		if (session.is_driven || sessions.has(session.id)) sessions.set(session.id, session);
+		if (run?.can_interrupt) stoppable.add(session.id);
+		else stoppable.delete(session.id);
 		arrange();
 	}, signal);
 	await follow(signal, load, ({ event, id, data }) => {
@@ -141,11 +159,11 @@ export async function showNow(page) {
 		else if (event === 'driver') {
 			const session = sessions.get(data.session);
 			if (session) sessions.set(data.session, { ...session, is_driven: data.is_driven });
-			else if (data.is_driven)
-				api.session(data.session, signal).then(
-					(detail) => (sessions.set(data.session, detail.session), arrange()),
-					() => {},
-				);
+			loadSession(data.session);
+		} else if (event === 'message') {
+			// With it a turn began or ended, and with the turn what can be stopped.
+			if (sessions.get(data.session)?.is_driven && ['user', 'end'].includes(data.message.role)) reloadSession(data.session);
+			return;
 		} else return;
 		arrange();
 	});
@@ -170,20 +188,31 @@ const runningCard = (call, output) =>
 		output.element,
 	);
 
-/** @param {T.Session} session */
-const conversationRow = (session) =>
-	h(
-		'div.row',
-		{ 'data-nav': true },
-		h('a', { href: `#/chat/${encodeURIComponent(session.id)}`, class: 'grow' }, raw(sessionName(session))),
-		raw(session.workspace, 'note'),
-		can('act') &&
-			button('Stop', async (event) => {
-				const target = /** @type {HTMLButtonElement} */ (event.currentTarget);
-				target.disabled = true;
-				await api.interrupt(session.id).catch((error) => (target.title = errorText(error)));
-			}),
+/** @param {T.Session} session @param {boolean} canStop */
+function conversationRow(session, canStop) {
+	const status = h('p.error', { role: 'status' });
+	const stop = button('Stop', async () => {
+		stop.disabled = true;
+		fill(status);
+		try {
+			await api.interrupt(session.id);
+		} catch (error) {
+			fill(status, errorText(error));
+			stop.disabled = false;
+		}
+	});
+	return h(
+		'div',
+		h(
+			'div.row',
+			{ 'data-nav': true },
+			h('a', { href: `#/chat/${encodeURIComponent(session.id)}`, class: 'grow' }, raw(sessionName(session))),
+			raw(session.workspace, 'note'),
+			canStop && stop,
+		),
+		status,
 	);
+}
 
 function notifyButton() {
 	if (!('Notification' in globalThis) || Notification.permission !== 'default' || !can('approve')) return null;

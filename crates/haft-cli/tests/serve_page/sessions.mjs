@@ -3,14 +3,18 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 
-import { assertQuiet, close, go, open, person } from './lib/browser.mjs';
+import { alter, assertQuiet, close, go, open, person } from './lib/browser.mjs';
 import { Fixture } from './lib/fixture.mjs';
 import { startModel } from './lib/model.mjs';
 
 const fixture = new Fixture();
 after(close);
 
-const model = await startModel([{ call: ['Bash', { command: 'echo tea > tea.txt' }] }, { text: 'There is tea.' }]);
+const model = await startModel([
+	{ call: ['Bash', { command: 'echo tea > tea.txt' }] },
+	{ text: 'There is tea.' },
+	{ call: ['Bash', { command: 'sleep 1000' }] },
+]);
 fixture.settings(model.settings);
 const server = await fixture.serve();
 
@@ -49,5 +53,31 @@ test('a run has its title as soon as it has a message, in each view', async () =
 	await now.locator('.call-row').filter({ hasText: 'echo tea > tea.txt' }).getByRole('link', { name: 'Make tea, please.' }).waitFor();
 	await go(now, '/sessions');
 	await now.locator('.session-row').filter({ hasText: 'Make tea, please.' }).waitFor();
+	await assertQuiet(one);
+});
+
+test('a run is stopped on Now, or it is said why not', async () => {
+	const one = await person();
+	const page = await open(one, server);
+	const { session } = await server.api('/runs', { prompt: 'Sleep.' });
+	const run = page.locator('section', { hasText: 'Active conversations' }).locator('.rows-static > *').filter({ hasText: 'Sleep.' });
+	await page.locator('article.run').getByText('sleep 1000').waitFor();
+	const stop = run.getByRole('button', { name: 'Stop' });
+	const why = 'The run waits for a message, so there is nothing to interrupt.';
+	await one.context.route('**/interrupt', (route) => route.fulfill({ status: 409, json: { error: { kind: 'conflict', message: why } } }), { times: 1 });
+	await stop.click();
+	await run.getByRole('status').getByText(why).waitFor();
+	assert(await stop.isEnabled());
+	await stop.click();
+	await run.waitFor({ state: 'detached' });
+	const ended = (await server.api(`/sessions/${session}`)).session;
+	assert.equal(ended.is_driven, false);
+	// A run that cannot be stopped has no button.
+	await alter(one, server, '/now', (now) => now.sessions.push({ ...ended, is_driven: true }));
+	await alter(one, server, `/sessions/${session}`, ({ session }) => (session.is_driven = true));
+	await page.reload();
+	await run.waitFor();
+	await page.getByText('Recently finished').waitFor();
+	assert.equal(await stop.count(), 0);
 	await assertQuiet(one);
 });

@@ -125,7 +125,7 @@ pub(super) fn detail(api: &Api, id: &str) -> Result<SessionDetail, ApiError> {
     let info = api.ledger.session_with_id(id)?;
     let driven = driven(&api.ledger)?;
     let session = of_session(&api.ledger, &info, &driven)?;
-    let run = if session.has_run { messages::run(&api.ledger, &info.id)? } else { None };
+    let run = if session.has_run { messages::run(api, &info)? } else { None };
     Ok(SessionDetail { session, run, agents: agents(api, &info.id, &driven)? })
 }
 

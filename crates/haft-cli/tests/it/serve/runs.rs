@@ -109,6 +109,7 @@ fn a_turn_is_interrupted_and_goes_on_with_the_next_message() {
     wait_until(|| fixture.cli.path("begun").exists());
     let detail = server.get(&format!("/sessions/{session}"));
     assert_eq!((&detail["session"]["is_driven"], &detail["run"]["in_turn"]), (&json!(true), &json!(true)));
+    assert_eq!(detail["run"]["can_interrupt"], true);
     let path = format!("/sessions/{session}/prompt");
     let busy = server.refused(409, &path, &json!({"prompt": "Quick."}));
     assert!(busy.message().contains("busy"), "{}", busy.text());
@@ -121,7 +122,7 @@ fn a_turn_is_interrupted_and_goes_on_with_the_next_message() {
     assert_eq!((interrupt(), interrupt()), (200, 409));
     ended(&mut stream, &session);
     let run = server.get(&format!("/sessions/{session}"))["run"].clone();
-    assert_eq!(run["in_turn"], false);
+    assert_eq!((&run["in_turn"], &run["can_interrupt"]), (&json!(false), &json!(false)));
     assert!(run["stopped"].as_str().is_some_and(|why| !why.is_empty()), "{run}");
     server.post(&path, &json!({"prompt": "Go on."}));
     ended(&mut stream, &session);
@@ -145,6 +146,12 @@ fn a_subagent_is_interrupted_with_the_session_that_started_it() {
     let path = format!("/sessions/{}/interrupt", subagent["id"].as_str().unwrap());
     let refused = server.refused(409, &path, &json!({}));
     assert!(refused.message().contains(&session), "{}", refused.text());
+    let can_interrupt =
+        |id: &str| server.get(&format!("/sessions/{id}"))["run"]["can_interrupt"] == true;
+    assert_eq!(
+        [can_interrupt(&session), can_interrupt(subagent["id"].as_str().unwrap())],
+        [true, false]
+    );
     server.post(&format!("/sessions/{session}/interrupt"), &json!({}));
     ended(&mut stream, &session);
 }
@@ -181,6 +188,8 @@ fn a_conversation_of_a_channel_is_interrupted_unless_the_gateway_drives_it() {
     let interrupt = format!("/sessions/{conversation}/interrupt");
     let refused = server.refused(409, &interrupt, &json!({}));
     assert!(refused.message().contains("haft gateway"), "{}", refused.text());
+    let run = server.get(&format!("/sessions/{conversation}"))["run"].clone();
+    assert_eq!((&run["in_turn"], &run["can_interrupt"]), (&json!(true), &json!(false)));
     // Without such a message it is the process that the page has started.
     inbox.finish(message).unwrap();
     server.post(&interrupt, &json!({}));

@@ -84,6 +84,8 @@ pub(crate) struct Run {
     pub(crate) cost_usd: Option<f64>,
     /// Whether a turn has begun and not ended.
     pub(crate) in_turn: bool,
+    /// Whether `/sessions/ID/interrupt` ends that turn.
+    pub(crate) can_interrupt: bool,
     /// Why the last turn ended, for people, if not because the model was done.
     pub(crate) stopped: Option<String>,
 }
