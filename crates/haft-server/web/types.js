@@ -16,8 +16,8 @@
  *   cost_usd: number | null, in_turn: boolean, can_interrupt: boolean, stopped: string | null}} Run
  */
 /** @typedef {{session: Session, kind: string, description: string, call: number | null}} Agent */
-/** @typedef {{session: Session, run: Run | null, agents: Agent[]}} SessionDetail */
 /** @typedef {{from: number, next: number, text: string}} LiveOutput */
+/** @typedef {{session: Session, run: Run | null, answer: LiveOutput | null, agents: Agent[]}} SessionDetail */
 /** @typedef {'running' | 'completed' | 'failed' | 'denied' | 'interrupted'} CallState */
 /**
  * @typedef {{id: number, session: string, call_id: string, tool: string, about: string, workspace: string,

@@ -99,6 +99,10 @@ async function conversation(page, detail) {
 	const chips = new Map();
 	let answer = '';
 	let answerNext = 0;
+	/** How many answers have become messages. */
+	let finished = 0;
+	/** Parts of answers are applied one after the other. */
+	let lastPart = Promise.resolve();
 	let after = 0;
 
 	const isAtEnd = () => main.scrollTop + main.clientHeight > main.scrollHeight - 120;
@@ -154,18 +158,29 @@ async function conversation(page, detail) {
 		element.append(again);
 	};
 	const clearAnswer = () => {
-		answer = '';
-		answerNext = 0;
+		finished++;
+		setAnswer('', 0);
+	};
+	/** @param {string} text @param {number} next */
+	const setAnswer = (text, next) => {
+		answer = text;
+		answerNext = next;
+		if (text) setBusy(true);
 		drawAnswer();
 	};
+	/** Loads what is written so far. An answer that is complete is a message. */
+	const loadAnswer = async () => {
+		const before = finished;
+		const found = (await api.session(id, signal).catch(() => null))?.answer;
+		if (found && before === finished) setAnswer(`${found.from ? '… ' : ''}${found.text}`, found.next);
+	};
 	/** @param {T.LiveOutput} part */
-	const showAnswer = (part) => {
-		if (part.from === 0) clearAnswer();
-		else if (part.next <= answerNext) return;
-		answer = part.from === 0 ? part.text : `${answer || '… '}${part.text}`;
-		answerNext = part.next;
-		setBusy(true);
-		drawAnswer();
+	const showAnswer = async (part) => {
+		// Each answer begins at 0.
+		if (part.from === 0 ? answer.startsWith(part.text) : part.next <= answerNext) return;
+		if (part.from === 0) setAnswer(part.text, part.next);
+		else if (part.from === answerNext) setAnswer(answer + part.text, part.next);
+		else await loadAnswer();
 	};
 	const drawAnswer = batched(() => atEnd(() => fill(writing, answer && markdown(answer))), DRAW_MS);
 
@@ -185,11 +200,13 @@ async function conversation(page, detail) {
 			before = list.next;
 		} while (before !== null && [...chips.keys()].some((call) => !calls.has(call)));
 		setBusy(Boolean(detail.run?.in_turn && detail.session.is_driven));
+		// After the messages, because each of them ends an answer.
+		if (detail.session.is_driven) await loadAnswer();
 		main.scrollTop = main.scrollHeight;
 	};
 	await follow(signal, load, ({ event, data }) => {
 		if (event === 'message' && data.session === id) atEnd(() => showMessage(data.message));
-		else if (event === 'answer' && data.session === id) showAnswer(data);
+		else if (event === 'answer' && data.session === id) lastPart = lastPart.then(() => showAnswer(data));
 		else if (event === 'call' && data.session === id) showCall(data);
 		else if (event === 'driver' && data.session === id) {
 			detail.session = { ...detail.session, is_driven: data.is_driven };

@@ -46,8 +46,12 @@ test('a conversation is started, streams, makes calls, and goes on', async () =>
 	await page.locator('.writing').getByText('First half of it.').waitFor();
 	assert.equal(await page.getByText('Second half of it.').count(), 0);
 	await page.getByText('Working…').waitFor();
+	// After a reload, what is written so far is there, and goes on.
+	await page.reload();
+	await page.locator('.writing').getByText('First half of it.').waitFor();
 	goOn();
 	await log.getByText('Second half of it.').waitFor();
+	assert.equal(await log.getByText('First half of it.').count(), 1);
 	await log.getByText('Done').waitFor();
 	const asked = JSON.stringify(model.requests);
 	assert(asked.includes('remember the <milk>') && asked.includes('image/png'), asked.slice(0, 2000));

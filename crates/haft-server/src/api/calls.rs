@@ -144,7 +144,7 @@ pub(super) fn output(api: &Api, id: i64, query: &Query) -> Result<OutputPart, Ap
 }
 
 /// Live text from a position on.
-fn live_output(ledger: &Ledger, source: LiveSource<'_>, from: u64) -> Option<OutputPart> {
+pub(super) fn live_output(ledger: &Ledger, source: LiveSource<'_>, from: u64) -> Option<OutputPart> {
     let live = ledger.live_text(source, from)?;
     let part = &live.bytes[..live.bytes.len().min(MAX_OUTPUT_BYTES)];
     Some(text_output(live.from, part, false))

@@ -126,7 +126,9 @@ pub(super) fn detail(api: &Api, id: &str) -> Result<SessionDetail, ApiError> {
     let driven = driven(&api.ledger)?;
     let session = of_session(&api.ledger, &info, &driven)?;
     let run = if session.has_run { messages::run(api, &info)? } else { None };
-    Ok(SessionDetail { session, run, agents: agents(api, &info.id, &driven)? })
+    // The text of a process that has died stays until housekeeping removes it.
+    let answer = session.is_driven.then(|| calls::live_output(&api.ledger, LiveSource::Run(id), 0)).flatten();
+    Ok(SessionDetail { session, run, answer, agents: agents(api, &info.id, &driven)? })
 }
 
 /// A part of the messages of a session's run.

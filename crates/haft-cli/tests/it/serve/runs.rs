@@ -146,12 +146,8 @@ fn a_subagent_is_interrupted_with_the_session_that_started_it() {
     let path = format!("/sessions/{}/interrupt", subagent["id"].as_str().unwrap());
     let refused = server.refused(409, &path, &json!({}));
     assert!(refused.message().contains(&session), "{}", refused.text());
-    let can_interrupt =
-        |id: &str| server.get(&format!("/sessions/{id}"))["run"]["can_interrupt"] == true;
-    assert_eq!(
-        [can_interrupt(&session), can_interrupt(subagent["id"].as_str().unwrap())],
-        [true, false]
-    );
+    let can_interrupt = |id: &str| server.get(&format!("/sessions/{id}"))["run"]["can_interrupt"] == true;
+    assert_eq!([can_interrupt(&session), can_interrupt(subagent["id"].as_str().unwrap())], [true, false]);
     server.post(&format!("/sessions/{session}/interrupt"), &json!({}));
     ended(&mut stream, &session);
 }
@@ -326,15 +322,18 @@ fn an_answer_is_seen_while_it_is_written() {
     let mut stream = server.events(None);
     let session = start(&server, "Hello?");
     let mut text = String::new();
-    for so_far in ["Hello", "Hello, €uro", "Hello, €uro."] {
-        while text != so_far {
+    for expected in ["Hello", "Hello, €uro", "Hello, €uro."] {
+        while text != expected {
             let part = stream.next_of("answer", |part| part["session"] == session.as_str()).data;
             assert_eq!(part["from"].as_u64(), Some(text.len() as u64), "{part}");
             text += part["text"].as_str().unwrap();
         }
+        let so_far = json!({"from": 0, "next": text.len(), "text": text});
+        assert_eq!(server.get(&format!("/sessions/{session}"))["answer"], so_far);
         model.go_on.send(()).unwrap();
     }
     let whole = stream.next_of("message", |message| message["message"]["role"] == "assistant").data;
     assert_eq!(whole["message"]["text"], "Hello, €uro.");
     ended(&mut stream, &session);
+    assert_eq!(server.get(&format!("/sessions/{session}"))["answer"], Value::Null);
 }
