@@ -3,6 +3,7 @@
 //! A row is parsed only if its stored text may match, so that searching a long history takes a fraction of a second without
 //! an index that every call would have to maintain.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use haft_tool::{Change, Effect, Receipt, ReceiptState, ToolError, Value, lies_in, path_to_text};
@@ -31,6 +32,8 @@ pub struct ReceiptFilter {
     pub changed: Option<PathBuf>,
     /// Calls with this text in the tool's name, the arguments, the error or the result; case does not matter.
     pub text: Option<String>,
+    /// Of each session only the newest such call.
+    pub one_per_session: bool,
 }
 
 impl ReceiptFilter {
@@ -42,6 +45,7 @@ impl ReceiptFilter {
             && self.path.is_none()
             && self.changed.is_none()
             && self.text.is_none()
+            && !self.one_per_session
     }
 }
 
@@ -149,19 +153,27 @@ impl<'a> ReceiptSearch<'a> {
         let result = if self.text.is_some() { "r.result, r.result_hash" } else { "NULL, NULL" };
         let changes = if self.needs_changes() { "r.changes" } else { "NULL" };
         let sql = format!(
-            "SELECT r.id, r.state, r.started_at, r.body, r.change_count, r.undone_by, {result}, {changes}
+            "SELECT r.id, r.state, r.started_at, r.body, r.change_count, r.undone_by, {result}, {changes}, r.session
              FROM receipts r {index} WHERE {} ORDER BY r.id DESC",
             conditions.join(" AND ")
         );
         let mut statement = conn.prepare(&sql)?;
         let mut rows = statement.query(params_from_iter(values))?;
-        let mut found = Vec::new();
+        let (mut found, mut sessions) = (Vec::new(), HashSet::new());
         while found.len() < query.limit
             && let Some(row) = rows.next()?
         {
             ledger.check_cancelled()?;
+            if self.filter.one_per_session && sessions.contains(text_of(row, 9)?) {
+                continue;
+            }
             match ledger.skip_damaged(row.get(0)?, self.examine(ledger, conn, row))? {
-                Some(Examined::Match(summary)) => found.push(*summary),
+                Some(Examined::Match(summary)) => {
+                    if self.filter.one_per_session {
+                        sessions.insert(text_of(row, 9)?.to_vec());
+                    }
+                    found.push(*summary);
+                }
                 Some(Examined::Other) | None => {}
                 Some(Examined::AllOlder) => break,
             }

@@ -55,6 +55,16 @@ fn failed_calls_include_commands_with_another_exit_code_than_zero() {
 }
 
 #[test]
+fn one_call_of_each_session_is_found() {
+    let fixture = Fixture::new();
+    for _ in 0..4 {
+        fixture.read();
+    }
+    let one = ReceiptFilter { one_per_session: true, ..ReceiptFilter::default() };
+    assert_eq!(found(&fixture, &one), [4]);
+}
+
+#[test]
 fn search_by_time_stops_at_the_first_call_that_had_ended_by_then() {
     let fixture = Fixture::new();
     for _ in 0..3 {
