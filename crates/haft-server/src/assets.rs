@@ -30,6 +30,7 @@ pub(crate) const ALL: &[Asset] = assets![
     "api.js",
     "call-list.js",
     "call-row.js",
+    "cumulative.js",
     "diff.js",
     "dom.js",
     "exact.js",

@@ -115,7 +115,10 @@ export const call = (call, signal) => get(`/calls/${call}`, signal);
 
 /** @param {number} call @param {number} offset @param {string} path @param {AbortSignal} signal @returns {Promise<T.ChangeList>} */
 export const changes = (call, offset, path, signal) =>
-	get(`/calls/${call}/changes${query({ offset: offset || null, limit: CHANGES_PAGE, path })}`, signal);
+	get(changesPath(call, offset, path), signal);
+
+/** @param {number} call @param {number} offset @param {string} [path] */
+const changesPath = (call, offset, path) => `/calls/${call}/changes${query({ offset: offset || null, limit: CHANGES_PAGE, path })}`;
 
 /** @param {number} call @param {number} from @param {AbortSignal} signal @returns {Promise<T.LiveOutput>} */
 export const output = (call, from, signal) => get(`/calls/${call}/output${query({ from })}`, signal);
@@ -142,7 +145,7 @@ export async function image(hash, change, workspace, signal) {
 /** @param {{workspace?: string, session?: string, until?: number, path?: string}} which @param {number} offset @param {AbortSignal} signal
  * @returns {Promise<T.Files>} */
 export function files({ workspace, session, until, path }, offset, signal) {
-	if (recorded && until) return recorded.filesUntil(BASE, session ?? '', until);
+	if (recorded && until) return recorded.filesUntil(BASE, session ?? '', until, changesPath);
 	return get(`/files${query({ workspace, session, until, path, offset: offset || null, limit: CHANGES_PAGE })}`, signal);
 }
 

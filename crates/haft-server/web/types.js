@@ -47,7 +47,9 @@
  * @typedef {{kind: 'text', changes: TextChanges} | {kind: 'image', before: string | null, after: string | null}
  *   | {kind: 'binary'} | {kind: 'too_large'} | {kind: 'unknown'}} FileDiff
  */
-/** @typedef {{workspace: string, changes: ChangeList, calls: number, is_cut: boolean}} Files */
+/** `missing` is the number of calls of which an exported session does not have all changes.
+ * @typedef {{workspace: string, changes: ChangeList, calls: number, is_cut: boolean, missing?: number}} Files
+ */
 /**
  * @typedef {{what: 'file', path: string, old_size: number | null, new_size: number, text: TextChanges | null}
  *   | {what: 'setting', name: string, before: unknown, after: unknown}} ProposedChange

@@ -47,7 +47,8 @@ export async function showSession(page, id) {
 	oldest.input.checked = (choice(ORDER_KEY) || (isEnded ? 'oldest' : 'newest')) === 'oldest';
 	const waiting = questionList(page, id, () => list.update());
 	const filters = h('div.bar-top', { role: 'search' }, search, tool, failed.element, changed.element, oldest.element);
-	add(main, waiting.element, waiting.answered, facts, filters, status);
+	const isCut = recorded?.isCut && h('p.warn', 'The exported file does not have all of the session, because it would be too large.');
+	add(main, waiting.element, waiting.answered, isCut, facts, filters, status);
 
 	let calls = new CallList({ session: id }, signal, () => {});
 	/** Calls of subagents that are unfolded. @type {Map<string, CallList>} */
