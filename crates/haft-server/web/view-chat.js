@@ -24,6 +24,10 @@ const MODES = [
 const DRAW_MS = 100;
 const MAX_ATTACHED_BYTES = 10_000_000;
 const RECENT = 10;
+/** What is said of a message to who cannot see it; the rest is read in the conversation. */
+const MAX_SPOKEN_CHARS = 1_000;
+/** Earlier ones were said. */
+const MAX_SPOKEN_MESSAGES = 10;
 /** As the server puts attached texts into a message. */
 const ATTACHED = /^(?=<file name=".*">$)/m;
 const [ATTACHED_START, ATTACHED_END] = ['<file name="', '\n</file>'];
@@ -80,11 +84,13 @@ async function conversation(page, detail) {
 	const { id } = detail.session;
 	const log = h('div.log', { role: 'log', 'aria-label': 'Conversation', 'aria-live': 'off' });
 	const writing = h('div.message.assistant.writing');
+	// Not the log itself: what is loaded at first, and the states of calls, would be said as well.
+	const spoken = h('div.sr', { 'aria-live': 'polite', 'aria-relevant': 'additions' });
 	const waiting = questionList(page, id, () => {});
 	const stop = button('Stop', () => api.interrupt(id).catch((error) => (state.textContent = errorText(error))));
 	const state = h('span', { role: 'status' });
 	const bar = h('p.turn', state, ' ', stop);
-	add(main, log, writing, waiting.answered, waiting.element, bar);
+	add(main, log, spoken, writing, waiting.answered, waiting.element, bar);
 	if (can('act')) {
 		const field = composer(detail, () => setBusy(true));
 		main.append(field);
@@ -134,6 +140,13 @@ async function conversation(page, detail) {
 		const element = withCalls(message);
 		log.append(element);
 		if (message.is_cut) showWhole(message, element);
+	};
+	/** Says a message that has just come, unless it is a person's own.
+	 * @param {T.Message} message */
+	const speak = ({ seq, role, text, model }) => {
+		if (seen.has(seq) || role === 'user') return;
+		spoken.append(h('p', [speaker(role, model), text && `: ${text.slice(0, MAX_SPOKEN_CHARS)}`]));
+		if (spoken.childElementCount > MAX_SPOKEN_MESSAGES) spoken.firstElementChild?.remove();
 	};
 	/** @param {T.Message} message */
 	const withCalls = (message) => {
@@ -205,8 +218,10 @@ async function conversation(page, detail) {
 		main.scrollTop = main.scrollHeight;
 	};
 	await follow(signal, load, ({ event, data }) => {
-		if (event === 'message' && data.session === id) atEnd(() => showMessage(data.message));
-		else if (event === 'answer' && data.session === id) lastPart = lastPart.then(() => showAnswer(data));
+		if (event === 'message' && data.session === id) {
+			speak(data.message);
+			atEnd(() => showMessage(data.message));
+		} else if (event === 'answer' && data.session === id) lastPart = lastPart.then(() => showAnswer(data));
 		else if (event === 'call' && data.session === id) showCall(data);
 		else if (event === 'driver' && data.session === id) {
 			detail.session = { ...detail.session, is_driven: data.is_driven };
@@ -215,10 +230,13 @@ async function conversation(page, detail) {
 	});
 }
 
+/** @param {T.Message['role']} role @param {string} [model] */
+const speaker = (role, model) => ({ user: 'You', assistant: model ?? 'Model', note: 'System note', end: 'Done' })[role] ?? role;
+
 /** @param {T.Message} message */
 function messageElement(message) {
 	const { role, text } = message;
-	const who = { user: 'You', assistant: message.model ?? 'Model', note: 'System note', end: 'Done' }[role] ?? role;
+	const who = speaker(role, message.model);
 	const cost = [
 		message.input_tokens && `${message.input_tokens.toLocaleString('en')} in`,
 		message.output_tokens && `${message.output_tokens.toLocaleString('en')} out`,
