@@ -6,6 +6,7 @@ import { after, test } from 'node:test';
 
 import { alter, assertQuiet, close, CONNECTION_LOST, go, open, person } from './lib/browser.mjs';
 import { Fixture } from './lib/fixture.mjs';
+import { askingClient, OPEN, press } from './lib/questions.mjs';
 
 const TABS = 12;
 const ROUNDS = 7;
@@ -14,30 +15,7 @@ const fixture = new Fixture();
 let server = await fixture.serve();
 after(close);
 
-const OPEN = 'article.question:not(.done)';
-
-/** Presses a button of the open question. Presses are ignored for a moment after the layout changed, so it presses until it counts. */
-async function press(page, name) {
-	const card = page.locator(OPEN);
-	while ((await card.count()) > 0) {
-		await card.getByRole('button', { name }).click({ timeout: 1000 }).catch(() => {});
-		await card.waitFor({ state: 'detached', timeout: 500 }).catch(() => {});
-	}
-}
-
-/** A client whose questions the page is asked. */
-async function asking(page) {
-	await page.locator('#connection.live').waitFor();
-	const client = await fixture.mcp('--permission-mode', 'default');
-	// The first calls may come before the server has noted that a page is open.
-	for (let isAsked = false; !isAsked;) {
-		const call = client.bash('echo asked > asked.txt');
-		isAsked = await Promise.race([call.then(() => false), page.locator(OPEN).waitFor().then(() => true)]);
-		if (isAsked) await press(page, 'Allow once');
-		await call;
-	}
-	return client;
-}
+const asking = (page) => askingClient(fixture, page);
 
 test('a call is seen when it begins, while it writes and when it ends', async () => {
 	const one = await person();

@@ -32,6 +32,11 @@ fn what_happens_elsewhere_is_seen_and_answered() {
 }
 
 #[test]
+fn each_kind_of_question_is_answered() {
+    run("questions.mjs");
+}
+
+#[test]
 fn the_list_of_sessions_is_live() {
     run("sessions.mjs");
 }
