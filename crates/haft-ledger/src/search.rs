@@ -69,7 +69,27 @@ impl Ledger {
         filter: &ReceiptFilter,
         after: i64,
     ) -> Result<Vec<ReceiptSummary>, ToolError> {
-        let search = ReceiptSearch::new(filter)?;
+        self.search_in_order(query, filter, after, SearchOrder::NewestFirst)
+    }
+
+    /// The same, oldest first.
+    pub fn search_oldest_first(
+        &self,
+        query: &ReceiptQuery,
+        filter: &ReceiptFilter,
+        after: i64,
+    ) -> Result<Vec<ReceiptSummary>, ToolError> {
+        self.search_in_order(query, filter, after, SearchOrder::OldestFirst)
+    }
+
+    fn search_in_order(
+        &self,
+        query: &ReceiptQuery,
+        filter: &ReceiptFilter,
+        after: i64,
+        order: SearchOrder,
+    ) -> Result<Vec<ReceiptSummary>, ToolError> {
+        let search = ReceiptSearch::new(filter, order)?;
         let map = |bytes: u64| {
             self.db
                 .without_transaction(|conn| Ok(conn.execute_batch(&format!("PRAGMA mmap_size = {bytes}"))?))
@@ -83,9 +103,16 @@ impl Ledger {
     }
 }
 
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SearchOrder {
+    NewestFirst,
+    OldestFirst,
+}
+
 /// A filter, prepared for comparing stored text.
 struct ReceiptSearch<'a> {
     filter: &'a ReceiptFilter,
+    order: SearchOrder,
     /// The text as results contain it, and as JSON does.
     text: Option<(Regex, Regex)>,
     tools: Vec<Regex>,
@@ -96,7 +123,7 @@ struct ReceiptSearch<'a> {
 }
 
 impl<'a> ReceiptSearch<'a> {
-    fn new(filter: &'a ReceiptFilter) -> Result<Self, ToolError> {
+    fn new(filter: &'a ReceiptFilter, order: SearchOrder) -> Result<Self, ToolError> {
         let text = filter.text.as_deref().map(|text| -> Result<_, ToolError> {
             Ok((literal(text, true)?, literal(&inside_json(text)?, true)?))
         });
@@ -113,6 +140,7 @@ impl<'a> ReceiptSearch<'a> {
         });
         Ok(Self {
             filter,
+            order,
             text: text.transpose()?,
             tools: tools.collect::<Result<_, ToolError>>()?,
             path: path.transpose()?,
@@ -152,9 +180,10 @@ impl<'a> ReceiptSearch<'a> {
         // A column that is named is read, and results and changes may be long.
         let result = if self.text.is_some() { "r.result, r.result_hash" } else { "NULL, NULL" };
         let changes = if self.needs_changes() { "r.changes" } else { "NULL" };
+        let direction = if self.order == SearchOrder::NewestFirst { "DESC" } else { "ASC" };
         let sql = format!(
             "SELECT r.id, r.state, r.started_at, r.body, r.change_count, r.undone_by, {result}, {changes}, r.session
-             FROM receipts r {index} WHERE {} ORDER BY r.id DESC",
+             FROM receipts r {index} WHERE {} ORDER BY r.id {direction}",
             conditions.join(" AND ")
         );
         let mut statement = conn.prepare(&sql)?;
@@ -174,8 +203,8 @@ impl<'a> ReceiptSearch<'a> {
                     }
                     found.push(*summary);
                 }
-                Some(Examined::Other) | None => {}
-                Some(Examined::AllOlder) => break,
+                Some(Examined::AllOlder) if self.order == SearchOrder::NewestFirst => break,
+                Some(Examined::Other | Examined::AllOlder) | None => {}
             }
         }
         Ok(found)

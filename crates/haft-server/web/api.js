@@ -98,12 +98,14 @@ export const session = (session, signal) => get(`/sessions/${id(session)}`, sign
 
 /** @typedef {{session?: string, workspace?: string, text?: string, tool?: string, failed?: boolean, changed?: boolean}} CallFilter */
 
-/** @param {CallFilter} filter @param {number | null} before @param {AbortSignal} [signal] @returns {Promise<T.CallList>} */
-export function calls(filter, before, signal) {
+/** @param {CallFilter} filter @param {number | null} from the `next` of the part before @param {AbortSignal} [signal]
+ * @param {boolean} [isOldestFirst] @returns {Promise<T.CallList>} */
+export function calls(filter, from, signal, isOldestFirst = false) {
 	const { session, workspace, text, tool, failed, changed } = filter;
-	if (recorded) return recorded.calls(BASE, filter);
+	if (recorded) return recorded.calls(BASE, filter, isOldestFirst);
 	const path = session ? `/sessions/${id(session)}/calls` : '/calls';
-	return get(path + query({ workspace, before, limit: PAGE, text, tool, failed, changed }), signal);
+	const order = isOldestFirst ? { after: from ?? 0 } : { before: from };
+	return get(path + query({ workspace, ...order, limit: PAGE, text, tool, failed, changed }), signal);
 }
 
 /** @param {string} session @param {number} after @param {AbortSignal} signal @param {number} [limit] @returns {Promise<T.MessageList>} */

@@ -28,8 +28,8 @@ class Recorded {
 
 	/** All calls of a session, filtered here.
 	 * @param {string} base @param {{session?: string, text?: string, tool?: string, failed?: boolean, changed?: boolean}} filter
-	 * @returns {Promise<T.CallList>} */
-	async calls(base, filter) {
+	 * @param {boolean} [isOldestFirst] @returns {Promise<T.CallList>} */
+	async calls(base, filter, isOldestFirst = false) {
 		/** @type {T.CallSummary[]} */
 		const calls = (await this.get(`${base}/sessions/${encodeURIComponent(filter.session ?? '')}/calls`)).calls;
 		const text = filter.text?.toLowerCase();
@@ -44,7 +44,7 @@ class Recorded {
 					.includes(text)
 			);
 		});
-		return { calls: found, next: null };
+		return { calls: isOldestFirst ? found.reverse() : found, next: null };
 	}
 
 	/** What changed up to a call, each path once.

@@ -56,6 +56,14 @@ test('a session of many calls scrolls from end to end with few elements', async 
 	assert((await rows.count()) <= MAX_ROWS);
 	await page.evaluate(() => (document.getElementById('main').scrollTop = 0));
 	await page.locator(`[aria-posinset="1"].call-row`).waitFor();
+	// From the oldest on, the others are not waited for.
+	one.requests.length = 0;
+	await page.getByLabel('Oldest first').check();
+	await page.locator('[aria-posinset="1"].call-row a[href="#/call/1"]').waitFor();
+	const parts = one.requests.filter((url) => url.includes('/calls?'));
+	assert(parts.length <= 2, `${parts.length} requests`);
+	await page.evaluate(() => (document.getElementById('main').scrollTop = document.getElementById('main').scrollHeight));
+	await page.locator(`[aria-posinset="${CALLS}"].call-row a[href="#/call/${CALLS}"]`).waitFor();
 	await assertQuiet(one);
 	await one.context.close();
 });

@@ -44,6 +44,24 @@ test('the calls of a session are counted while they are made', async () => {
 	await one.context.close();
 });
 
+test('with the oldest first, new calls come at the end', async () => {
+	const one = await person();
+	const client = await fixture.mcp();
+	await client.bash('echo 1');
+	const { session } = (await server.api('/calls')).calls[0];
+	const page = await open(one, server, `/session/${session}`);
+	await page.getByLabel('Oldest first').check();
+	const rows = page.locator('.call-row .about');
+	for (const last of [2, 3]) {
+		await client.bash(`echo ${last}`);
+		await rows.getByText(`echo ${last}`).waitFor();
+	}
+	assert.deepEqual(await rows.allTextContents(), ['echo 1', 'echo 2', 'echo 3']);
+	await client.end();
+	await assertQuiet(one);
+	await one.context.close();
+});
+
 test('a run has its title as soon as it has a message, in each view', async () => {
 	const one = await person();
 	const [page, now] = [await open(one, server, '/sessions'), await open(one, server)];

@@ -43,7 +43,10 @@ pub(super) fn list(api: &Api, session: Option<&str>, query: &Query) -> Result<Ca
         text: query.get("text").map(str::to_owned),
         ..ReceiptFilter::default()
     };
-    let found = api.ledger.search(&wanted, &filter)?;
+    let found = match query.number("after")? {
+        Some(after) => api.ledger.search_oldest_first(&wanted, &filter, after)?,
+        None => api.ledger.search(&wanted, &filter)?,
+    };
     let next = found.last().filter(|_| found.len() == limit).map(|last| last.receipt.id);
     Ok(CallList { calls: found.iter().map(of_summary).collect(), next })
 }

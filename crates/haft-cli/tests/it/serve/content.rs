@@ -85,6 +85,14 @@ fn calls_are_listed_newest_first_filtered_and_in_pages() {
         before = format!("&before={next}");
     }
     assert_eq!(seen, [7, 6, 5, 4, 3, 2, 1]);
+    assert_eq!((ids("?after=0"), ids("?after=5")), (vec![1, 2, 3, 4, 5, 6, 7], vec![6, 7]));
+    assert_eq!(ids("?after=1&failed=1"), [4, 5]);
+    let first = server.get(&format!("{list}?after=0&limit=3"));
+    assert_eq!(
+        (all(&first["calls"], "id"), &first["next"]),
+        (vec![&json!(1), &json!(2), &json!(3)], &json!(3))
+    );
+    assert_eq!(server.get(&format!("{list}?after=3&limit=4"))["calls"][3]["id"], 7);
     let newest_first = server.get(&list);
     let by_id = |id: usize| &newest_first["calls"][7 - id];
     assert_eq!((&by_id(4)["state"], &by_id(4)["about"]), (&json!("denied"), &json!("rm a.txt")));
