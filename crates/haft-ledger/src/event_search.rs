@@ -1,7 +1,7 @@
 //! Searching event logs: rows are examined newest first, and parsed only if their stored text may match.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashSet};
 use std::path::PathBuf;
 
 use haft_tool::{ToolError, path_to_text};
@@ -47,12 +47,7 @@ impl Ledger {
         examine: &mut dyn FnMut(&str, StoredEvent) -> bool,
     ) -> Result<(), ToolError> {
         let text = literal(&inside_json(&query.text)?, true)?;
-        let workspace = query.workspace.as_deref().map(path_to_text);
-        let mut next: BinaryHeap<EventKey> = self.db.read(|conn| {
-            let mut statement = conn.prepare(NEWEST_EVENTS)?;
-            let rows = statement.query_map(params![workspace, query.session], EventKey::of_row)?;
-            Ok(rows.collect::<rusqlite::Result<_>>()?)
-        })?;
+        let mut next = self.newest_events(query)?;
         while !next.is_empty() {
             self.check_cancelled()?;
             for (session, event) in self.db.read(|conn| read_part(conn, &text, &mut next))? {
@@ -62,6 +57,36 @@ impl Ledger {
             }
         }
         Ok(())
+    }
+
+    /// The sessions with an event that has the text and is wanted. The other events of a session that was found are not read.
+    pub fn sessions_with_event(
+        &self,
+        query: &EventQuery,
+        is_wanted: &dyn Fn(&StoredEvent) -> bool,
+    ) -> Result<HashSet<String>, ToolError> {
+        let text = literal(&inside_json(&query.text)?, true)?;
+        let mut next = self.newest_events(query)?;
+        let mut found = HashSet::new();
+        while !next.is_empty() {
+            self.check_cancelled()?;
+            for (session, event) in self.db.read(|conn| read_part(conn, &text, &mut next))? {
+                if !found.contains(&session) && is_wanted(&event) {
+                    found.insert(session);
+                }
+            }
+            next.retain(|key| !found.contains(&key.session.0));
+        }
+        Ok(found)
+    }
+
+    fn newest_events(&self, query: &EventQuery) -> Result<BinaryHeap<EventKey>, ToolError> {
+        let workspace = query.workspace.as_deref().map(path_to_text);
+        self.db.read(|conn| {
+            let mut statement = conn.prepare(NEWEST_EVENTS)?;
+            let rows = statement.query_map(params![workspace, query.session], EventKey::of_row)?;
+            Ok(rows.collect::<rusqlite::Result<_>>()?)
+        })
     }
 }
 

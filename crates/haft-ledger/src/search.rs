@@ -3,6 +3,7 @@
 //! A row is parsed only if its stored text may match, so that searching a long history takes a fraction of a second without
 //! an index that every call would have to maintain.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use haft_tool::{Change, Effect, Receipt, ReceiptState, ToolError, Value, lies_in, path_to_text};
@@ -31,6 +32,8 @@ pub struct ReceiptFilter {
     pub changed: Option<PathBuf>,
     /// Calls with this text in the tool's name, the arguments, the error or the result; case does not matter.
     pub text: Option<String>,
+    /// Of each session only the newest such call.
+    pub one_per_session: bool,
 }
 
 impl ReceiptFilter {
@@ -42,6 +45,7 @@ impl ReceiptFilter {
             && self.path.is_none()
             && self.changed.is_none()
             && self.text.is_none()
+            && !self.one_per_session
     }
 }
 
@@ -65,7 +69,27 @@ impl Ledger {
         filter: &ReceiptFilter,
         after: i64,
     ) -> Result<Vec<ReceiptSummary>, ToolError> {
-        let search = ReceiptSearch::new(filter)?;
+        self.search_in_order(query, filter, after, SearchOrder::NewestFirst)
+    }
+
+    /// The same, oldest first.
+    pub fn search_oldest_first(
+        &self,
+        query: &ReceiptQuery,
+        filter: &ReceiptFilter,
+        after: i64,
+    ) -> Result<Vec<ReceiptSummary>, ToolError> {
+        self.search_in_order(query, filter, after, SearchOrder::OldestFirst)
+    }
+
+    fn search_in_order(
+        &self,
+        query: &ReceiptQuery,
+        filter: &ReceiptFilter,
+        after: i64,
+        order: SearchOrder,
+    ) -> Result<Vec<ReceiptSummary>, ToolError> {
+        let search = ReceiptSearch::new(filter, order)?;
         let map = |bytes: u64| {
             self.db
                 .without_transaction(|conn| Ok(conn.execute_batch(&format!("PRAGMA mmap_size = {bytes}"))?))
@@ -79,9 +103,16 @@ impl Ledger {
     }
 }
 
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SearchOrder {
+    NewestFirst,
+    OldestFirst,
+}
+
 /// A filter, prepared for comparing stored text.
 struct ReceiptSearch<'a> {
     filter: &'a ReceiptFilter,
+    order: SearchOrder,
     /// The text as results contain it, and as JSON does.
     text: Option<(Regex, Regex)>,
     tools: Vec<Regex>,
@@ -92,7 +123,7 @@ struct ReceiptSearch<'a> {
 }
 
 impl<'a> ReceiptSearch<'a> {
-    fn new(filter: &'a ReceiptFilter) -> Result<Self, ToolError> {
+    fn new(filter: &'a ReceiptFilter, order: SearchOrder) -> Result<Self, ToolError> {
         let text = filter.text.as_deref().map(|text| -> Result<_, ToolError> {
             Ok((literal(text, true)?, literal(&inside_json(text)?, true)?))
         });
@@ -109,6 +140,7 @@ impl<'a> ReceiptSearch<'a> {
         });
         Ok(Self {
             filter,
+            order,
             text: text.transpose()?,
             tools: tools.collect::<Result<_, ToolError>>()?,
             path: path.transpose()?,
@@ -148,22 +180,31 @@ impl<'a> ReceiptSearch<'a> {
         // A column that is named is read, and results and changes may be long.
         let result = if self.text.is_some() { "r.result, r.result_hash" } else { "NULL, NULL" };
         let changes = if self.needs_changes() { "r.changes" } else { "NULL" };
+        let direction = if self.order == SearchOrder::NewestFirst { "DESC" } else { "ASC" };
         let sql = format!(
-            "SELECT r.id, r.state, r.started_at, r.body, r.change_count, r.undone_by, {result}, {changes}
-             FROM receipts r {index} WHERE {} ORDER BY r.id DESC",
+            "SELECT r.id, r.state, r.started_at, r.body, r.change_count, r.undone_by, {result}, {changes}, r.session
+             FROM receipts r {index} WHERE {} ORDER BY r.id {direction}",
             conditions.join(" AND ")
         );
         let mut statement = conn.prepare(&sql)?;
         let mut rows = statement.query(params_from_iter(values))?;
-        let mut found = Vec::new();
+        let (mut found, mut sessions) = (Vec::new(), HashSet::new());
         while found.len() < query.limit
             && let Some(row) = rows.next()?
         {
             ledger.check_cancelled()?;
+            if self.filter.one_per_session && sessions.contains(text_of(row, 9)?) {
+                continue;
+            }
             match ledger.skip_damaged(row.get(0)?, self.examine(ledger, conn, row))? {
-                Some(Examined::Match(summary)) => found.push(*summary),
-                Some(Examined::Other) | None => {}
-                Some(Examined::AllOlder) => break,
+                Some(Examined::Match(summary)) => {
+                    if self.filter.one_per_session {
+                        sessions.insert(text_of(row, 9)?.to_vec());
+                    }
+                    found.push(*summary);
+                }
+                Some(Examined::AllOlder) if self.order == SearchOrder::NewestFirst => break,
+                Some(Examined::Other | Examined::AllOlder) | None => {}
             }
         }
         Ok(found)

@@ -39,14 +39,14 @@ const START: &str = "import 'haft/main.js';";
 
 /// The exported session.
 pub(crate) fn reply(api: &Api, session: &str) -> Result<HttpReply, ApiError> {
-    let mut recorder = Recorder { api, answers: BTreeMap::new(), bytes: 0, diffs: 0 };
+    let mut recorder = Recorder { api, answers: BTreeMap::new(), bytes: 0, diffs: 0, is_cut: false };
     recorder.record("/meta");
     let id = encoded(session);
     // Without the session itself there is nothing to export.
     if let Some(detail) = recorder.try_record(&format!("/sessions/{id}"))? {
         recorder.session(&id, &detail);
     }
-    let data = ExportData { session, responses: recorder.answers };
+    let data = ExportData { session, is_cut: recorder.is_cut, responses: recorder.answers };
     let data = serde_json::to_string(&data).map_err(haft_tool::ToolError::from)?;
     let html = page(&data);
     let name: String = session.chars().filter(char::is_ascii_alphanumeric).collect();
@@ -58,6 +58,8 @@ pub(crate) fn reply(api: &Api, session: &str) -> Result<HttpReply, ApiError> {
 #[derive(Serialize)]
 struct ExportData<'a> {
     session: &'a str,
+    /// Whether something did not fit.
+    is_cut: bool,
     responses: BTreeMap<String, Box<RawValue>>,
 }
 
@@ -67,6 +69,8 @@ struct Recorder<'a> {
     answers: BTreeMap<String, Box<RawValue>>,
     bytes: usize,
     diffs: usize,
+    /// Whether something did not fit.
+    is_cut: bool,
 }
 
 impl Recorder<'_> {
@@ -120,6 +124,7 @@ impl Recorder<'_> {
             }
             before = part.get("next").and_then(Value::as_i64);
             if before.is_none() || calls.len() >= MAX_CALLS {
+                self.is_cut |= before.is_some();
                 break;
             }
         }
@@ -143,6 +148,7 @@ impl Recorder<'_> {
             begin = next(&part);
             parts.push(part);
             if begin.is_none() || parts.len() >= MAX_PARTS {
+                self.is_cut |= begin.is_some();
                 break;
             }
         }
@@ -156,6 +162,7 @@ impl Recorder<'_> {
             let text = |pointer: &str| change.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
             let (before, after) = (text("/before/hash"), text("/after/hash"));
             if self.diffs >= MAX_DIFFS {
+                self.is_cut = true;
                 return;
             }
             // The content of a file without a hash is not known.
@@ -225,7 +232,10 @@ impl Recorder<'_> {
 
     fn keep(&mut self, path: &str, answer: Vec<u8>) -> bool {
         let raw = String::from_utf8(answer).ok().and_then(|json| RawValue::from_string(json).ok());
-        let Some(raw) = raw.filter(|raw| self.bytes + raw.get().len() <= MAX_BYTES) else { return false };
+        let Some(raw) = raw.filter(|raw| self.bytes + raw.get().len() <= MAX_BYTES) else {
+            self.is_cut = true;
+            return false;
+        };
         self.bytes += raw.get().len();
         self.answers.insert(key(path), raw);
         true

@@ -98,12 +98,14 @@ export const session = (session, signal) => get(`/sessions/${id(session)}`, sign
 
 /** @typedef {{session?: string, workspace?: string, text?: string, tool?: string, failed?: boolean, changed?: boolean}} CallFilter */
 
-/** @param {CallFilter} filter @param {number | null} before @param {AbortSignal} [signal] @returns {Promise<T.CallList>} */
-export function calls(filter, before, signal) {
+/** @param {CallFilter} filter @param {number | null} from the `next` of the part before @param {AbortSignal} [signal]
+ * @param {boolean} [isOldestFirst] @returns {Promise<T.CallList>} */
+export function calls(filter, from, signal, isOldestFirst = false) {
 	const { session, workspace, text, tool, failed, changed } = filter;
-	if (recorded) return recorded.calls(BASE, filter);
+	if (recorded) return recorded.calls(BASE, filter, isOldestFirst);
 	const path = session ? `/sessions/${id(session)}/calls` : '/calls';
-	return get(path + query({ workspace, before, limit: PAGE, text, tool, failed, changed }), signal);
+	const order = isOldestFirst ? { after: from ?? 0 } : { before: from };
+	return get(path + query({ workspace, ...order, limit: PAGE, text, tool, failed, changed }), signal);
 }
 
 /** @param {string} session @param {number} after @param {AbortSignal} signal @param {number} [limit] @returns {Promise<T.MessageList>} */
@@ -115,7 +117,10 @@ export const call = (call, signal) => get(`/calls/${call}`, signal);
 
 /** @param {number} call @param {number} offset @param {string} path @param {AbortSignal} signal @returns {Promise<T.ChangeList>} */
 export const changes = (call, offset, path, signal) =>
-	get(`/calls/${call}/changes${query({ offset: offset || null, limit: CHANGES_PAGE, path })}`, signal);
+	get(changesPath(call, offset, path), signal);
+
+/** @param {number} call @param {number} offset @param {string} [path] */
+const changesPath = (call, offset, path) => `/calls/${call}/changes${query({ offset: offset || null, limit: CHANGES_PAGE, path })}`;
 
 /** @param {number} call @param {number} from @param {AbortSignal} signal @returns {Promise<T.LiveOutput>} */
 export const output = (call, from, signal) => get(`/calls/${call}/output${query({ from })}`, signal);
@@ -142,7 +147,7 @@ export async function image(hash, change, workspace, signal) {
 /** @param {{workspace?: string, session?: string, until?: number, path?: string}} which @param {number} offset @param {AbortSignal} signal
  * @returns {Promise<T.Files>} */
 export function files({ workspace, session, until, path }, offset, signal) {
-	if (recorded && until) return recorded.filesUntil(BASE, session ?? '', until);
+	if (recorded && until) return recorded.filesUntil(BASE, session ?? '', until, changesPath);
 	return get(`/files${query({ workspace, session, until, path, offset: offset || null, limit: CHANGES_PAGE })}`, signal);
 }
 

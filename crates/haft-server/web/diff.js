@@ -220,8 +220,9 @@ export const CHANGE_WORDS = {
 };
 
 /** What happened to a path, with its difference once it is loaded.
- * @param {T.PathChange} change @param {string} workspace @param {AbortSignal} signal @returns {HTMLElement} */
-export function changeDetail(change, workspace, signal) {
+ * @param {T.PathChange} change @param {string} workspace @param {AbortSignal} signal
+ * @param {import('./dom.js').Child} [more] what is said before the difference @returns {HTMLElement} */
+export function changeDetail(change, workspace, signal, more) {
 	const body = h('div', { 'aria-busy': 'true' }, h('p.note', 'Loading…'));
 	const facts = [
 		change.what === 'moved' && change.moved_to && ['moved to ', raw(change.moved_to)],
@@ -252,6 +253,7 @@ export function changeDetail(change, workspace, signal) {
 				'p.facts',
 				facts.filter(Boolean).map((fact) => h('span', fact)),
 			),
+		more,
 		body,
 	);
 }
@@ -267,10 +269,13 @@ async function contentOf(change, workspace, signal) {
 				'No file: it has no content to compare.',
 		);
 	if (before.kind === after.kind && before.hash === after.hash && before.hash) return h('p.note', 'The content is the same.');
+	const sizes = [before.size, after.size].map((bytes) => (bytes === undefined ? 'none' : size(bytes))).join(' → ');
+	const unknown = h('p.note', `The ledger does not have its content (${sizes}).`);
+	// A difference that names no hash is one to an empty file.
+	if ([before, after].some(({ kind, hash }) => kind === 'file' && !hash)) return unknown;
 	const diff = await api.diff(change, workspace, signal);
 	const picture = (/** @type {string} */ label, /** @type {string | null | undefined} */ hash) =>
 		figure(label, hash && api.image(hash, change, workspace, signal), signal);
-	const sizes = [before.size, after.size].map((bytes) => (bytes === undefined ? 'none' : size(bytes))).join(' → ');
 	switch (diff.kind) {
 		case 'text':
 			return textDiff(diff.changes);
@@ -281,7 +286,7 @@ async function contentOf(change, workspace, signal) {
 		case 'too_large':
 			return h('p.note', `Too large to be compared (${sizes}).`);
 		default:
-			return h('p.note', `The ledger does not have its content (${sizes}).`);
+			return unknown;
 	}
 }
 

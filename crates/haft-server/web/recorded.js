@@ -1,13 +1,16 @@
 // The answers that an exported session contains.
 /** @import * as T from './types.js' */
 
+import { cumulativeChanges } from './cumulative.js';
+
 const element = document.getElementById('export');
 
 /** What the server would have answered, by path and query. */
 class Recorded {
-	/** @param {{session: string, responses: Record<string, any>}} data */
+	/** @param {{session: string, is_cut: boolean, responses: Record<string, any>}} data */
 	constructor(data) {
 		this.session = data.session;
+		this.isCut = data.is_cut;
 		this.responses = data.responses;
 	}
 
@@ -25,8 +28,8 @@ class Recorded {
 
 	/** All calls of a session, filtered here.
 	 * @param {string} base @param {{session?: string, text?: string, tool?: string, failed?: boolean, changed?: boolean}} filter
-	 * @returns {Promise<T.CallList>} */
-	async calls(base, filter) {
+	 * @param {boolean} [isOldestFirst] @returns {Promise<T.CallList>} */
+	async calls(base, filter, isOldestFirst = false) {
 		/** @type {T.CallSummary[]} */
 		const calls = (await this.get(`${base}/sessions/${encodeURIComponent(filter.session ?? '')}/calls`)).calls;
 		const text = filter.text?.toLowerCase();
@@ -41,42 +44,44 @@ class Recorded {
 					.includes(text)
 			);
 		});
-		return { calls: found, next: null };
+		return { calls: isOldestFirst ? found.reverse() : found, next: null };
 	}
 
 	/** What changed up to a call, each path once.
-	 * @param {string} base @param {string} session @param {number} until @returns {Promise<T.Files>} */
-	async filesUntil(base, session, until) {
+	 * @param {string} base @param {string} session @param {number} until
+	 * @param {(call: number, offset: number) => string} pathOf where a part of the changes of a call is @returns {Promise<T.Files>} */
+	async filesUntil(base, session, until, pathOf) {
 		const { calls } = await this.calls(base, { session, changed: true });
-		const earlier = calls.filter((call) => call.id <= until).reverse();
-		/** @type {Map<string, T.PathChange>} */
-		const found = new Map();
-		for (const call of earlier) {
-			for (const change of (await this.get(`${base}/calls/${call.id}`)).changes.changes) add(found, change, call.id);
-		}
-		const changes = [...found.values()].sort((a, b) => (a.path < b.path ? -1 : 1));
+		const earlier = calls.filter(({ id }) => id <= until).reverse();
+		const parts = earlier.map(({ id }) => ({ id, ...this.#changesOf(base, id, pathOf) }));
+		const changes = cumulativeChanges(parts);
 		return {
 			workspace: earlier[0]?.workspace ?? '',
 			changes: { changes, total: changes.length, next: null },
 			calls: earlier.length,
 			is_cut: false,
+			missing: parts.filter(({ isWhole }) => !isWhole).length,
 		};
 	}
-}
 
-/** @param {Map<string, T.PathChange>} found @param {T.PathChange} change @param {number} call */
-function add(found, change, call) {
-	const earlier = found.get(change.path);
-	if (!earlier) {
-		found.set(change.path, { ...change, calls: [call] });
-		return;
+	/** The changes of a call as far as they are here.
+	 * @param {string} base @param {number} call @param {(call: number, offset: number) => string} pathOf
+	 * @returns {{changes: T.PathChange[], isWhole: boolean}} */
+	#changesOf(base, call, pathOf) {
+		/** @type {T.ChangeList | undefined} */
+		const first = this.responses[`${base}/calls/${call}`]?.changes;
+		if (!first || first.next === null) return { changes: first?.changes ?? [], isWhole: Boolean(first) };
+		/** @type {T.PathChange[]} */
+		const changes = [];
+		for (let offset = /** @type {number | null} */ (0); offset !== null;) {
+			/** @type {T.ChangeList | undefined} */
+			const part = this.responses[base + pathOf(call, offset)];
+			if (!part) return { changes: offset ? changes : first.changes, isWhole: false };
+			changes.push(...part.changes);
+			offset = part.next;
+		}
+		return { changes, isWhole: true };
 	}
-	const { before } = earlier;
-	const { after } = change;
-	found.delete(change.path);
-	if (before.kind === after.kind && before.hash === after.hash && before.mode === after.mode) return;
-	const what = before.kind === 'absent' ? 'created' : after.kind === 'absent' ? 'deleted' : 'modified';
-	found.set(change.path, { ...change, what, before, calls: [call, ...(earlier.calls ?? [])] });
 }
 
 export const recorded = element ? new Recorded(JSON.parse(element.textContent ?? '')) : null;

@@ -2,7 +2,7 @@
 /** @import * as T from './types.js' */
 
 import * as api from './api.js';
-import { fill, h, raw } from './dom.js';
+import { batched, fill, h, raw } from './dom.js';
 import { onLive } from './live.js';
 import { baseName } from './text.js';
 
@@ -11,10 +11,17 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 /** @type {Record<string, string>} */
 const ENTRY_POINTS = { cli: 'Command line', mcp: 'MCP', run: 'Run', serve: 'This page', library: 'Library' };
 
+/** A session that makes many calls is loaded again so often. */
+const RELOAD_MS = 500;
+
 /** Sessions that were loaded or came as events. @type {Map<string, T.Session>} */
 const known = new Map();
 /** Sessions that are being loaded. @type {Set<string>} */
 const loading = new Set();
+/** Sessions that are to be loaded again. @type {Set<string>} */
+const stale = new Set();
+/** @type {Set<(detail: T.SessionDetail) => void>} */
+const handlers = new Set();
 
 /** Where a session comes from.
  * @param {T.Session} session */
@@ -35,17 +42,45 @@ export function learnSession(session) {
 /** @param {string} id */
 export function sessionLink(id) {
 	const session = known.get(id);
-	if (!session && !loading.has(id)) load(id);
+	if (!session && !loading.has(id)) loadSession(id);
 	return h('a', { href: `#/session/${encodeURIComponent(id)}`, 'data-session': id }, raw(session ? sessionName(session) : id));
 }
 
 /** @param {string} id */
-async function load(id) {
+export async function loadSession(id) {
 	loading.add(id);
 	// A session that cannot be loaded keeps its id as its name.
 	const detail = await api.session(id).catch(() => null);
 	loading.delete(id);
-	if (detail) learnSession(detail.session);
+	if (!detail) return;
+	learnSession(detail.session);
+	for (const handler of handlers) handler(detail);
 }
 
-onLive(({ event, data }) => event === 'session' && learnSession(data));
+const reload = batched(() => {
+	for (const id of stale) loadSession(id);
+	stale.clear();
+}, RELOAD_MS);
+
+/** Loads a session again soon, because something of it has changed that has no event.
+ * @param {string} id */
+export function reloadSession(id) {
+	stale.add(id);
+	reload();
+}
+
+/** Calls with each session that was loaded.
+ * @param {(detail: T.SessionDetail) => void} handler @param {AbortSignal} signal */
+export function onSession(handler, signal) {
+	handlers.add(handler);
+	signal.addEventListener('abort', () => handlers.delete(handler));
+}
+
+onLive(({ event, data }) => {
+	if (event === 'session') return learnSession(data);
+	const session = known.get(data?.session);
+	// The first message of a run, or the only call of a session, is the session's title.
+	const isTitle = event === 'message' ? data.message.role === 'user' && !session?.title : event === 'call' && (session?.calls ?? 0) <= 1;
+	if (session && isTitle) reloadSession(session.id);
+	return undefined;
+});

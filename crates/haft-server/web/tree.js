@@ -1,7 +1,7 @@
 // Changed paths as a tree, and the difference of the selected one beside it.
 /** @import * as T from './types.js' */
 
-import { debounced, fill, h, link, raw } from './dom.js';
+import { button, debounced, fill, h, link, raw, refill } from './dom.js';
 import { CHANGE_WORDS, changeDetail } from './diff.js';
 import { rowsHigh, WindowedList } from './list.js';
 import { recorded } from './recorded.js';
@@ -34,6 +34,8 @@ const sign = ({ what }) =>
 const MIN_FILTERED = 10;
 /** Trees with no more rows than this do not scroll on their own. */
 const MAX_SHORT_ROWS = 40;
+/** Calls of a path that are listed at first. */
+const MAX_CALLS = 50;
 
 /** The changes whose path contains a text.
  * @param {T.ChangeList} list @param {string} text @returns {T.ChangeList} */
@@ -57,11 +59,14 @@ export class ChangeTree {
 	#loading = 0;
 	#isBusy = false;
 	#detail = h('div.detail');
+	#calls = h('p.note');
 	#announce = h('p.sr', { role: 'status' });
 	#count = h('p.note', { role: 'status' });
 	#filter = h('input', { type: 'search', placeholder: 'Filter paths', 'aria-label': 'Filter paths' });
 	#box = h('div.tree-scroll');
 	#shown = new AbortController();
+	/** The change that is shown, as text. */
+	#shownChange = '';
 
 	/** @param {Options} options @param {AbortSignal} signal */
 	constructor(options, signal) {
@@ -81,7 +86,7 @@ export class ChangeTree {
 		this.#box.append(this.list.element);
 		this.#filter.addEventListener(
 			'input',
-			debounced(() => this.reload().catch(() => {})),
+			debounced(() => this.reload(0).catch(() => {})),
 		);
 		this.element = h(
 			'div.split',
@@ -91,12 +96,13 @@ export class ChangeTree {
 		);
 	}
 
-	async reload() {
-		this.#changes = [];
-		this.#next = 0;
-		this.#loading++;
-		await this.#load(this.#loading);
-		// In the order in which the rows are shown.
+	/** Loads the changes again. What is shown stays until then, and after it if it is the same.
+	 * @param {number} count how many at least; as many as there were */
+	async reload(count = this.#changes.length) {
+		const which = ++this.#loading;
+		await this.#load(which, [], 0, count);
+		if (which !== this.#loading || this.signal.aborted) return;
+		// In the order in which they are shown.
 		const shown = this.#rows.flatMap(({ change }) => change ?? []);
 		const selected =
 			this.#changes.find((change) => change.path === this.#selected) ??
@@ -105,26 +111,31 @@ export class ChangeTree {
 			this.#changes[0];
 		if (selected) this.#select(selected);
 		else {
-			this.#selected = '';
+			this.#selected = this.#shownChange = '';
 			fill(this.#detail, h('p.empty', this.#filter.value.trim() ? 'No path matches.' : 'No changes.'));
 		}
 	}
 
 	async #more() {
 		if (this.#next === null || this.#isBusy) return;
-		await this.#load(this.#loading).catch(() => {});
+		await this.#load(this.#loading, this.#changes, this.#next, 0).catch(() => {});
 	}
 
-	/** @param {number} which */
-	async #load(which) {
+	/** Loads the changes behind some, until there are so many.
+	 * @param {number} which @param {T.PathChange[]} changes @param {number} offset @param {number} count */
+	async #load(which, changes, offset, count) {
 		this.#isBusy = true;
 		try {
 			const text = this.#filter.value.trim();
-			// An exported session has no answers to searches.
-			const found = await this.options.load(this.#next ?? 0, recorded ? '' : text);
-			const list = recorded ? withText(found, text) : found;
-			if (which !== this.#loading || this.signal.aborted) return;
-			this.#changes.push(...list.changes);
+			let list;
+			do {
+				// An exported session has no answers to what is searched for.
+				const found = await this.options.load(list?.next ?? offset, recorded ? '' : text);
+				if (which !== this.#loading || this.signal.aborted) return;
+				list = recorded ? withText(found, text) : found;
+				changes = [...changes, ...list.changes];
+			} while (list.next !== null && changes.length < count);
+			this.#changes = changes;
 			this.#next = list.next;
 			this.#count.textContent = `${plural(list.total, 'change')}${text ? ' found' : ''}`;
 			this.#filter.hidden = !text && list.total < MIN_FILTERED;
@@ -132,7 +143,7 @@ export class ChangeTree {
 			this.element.classList.toggle('single', list.total <= 1 && !text && !this.options.left);
 			this.#rebuild();
 		} finally {
-			this.#isBusy = false;
+			if (which === this.#loading) this.#isBusy = false;
 		}
 	}
 
@@ -240,8 +251,7 @@ export class ChangeTree {
 				h(
 					'span.calls',
 					link(`#/call/${newest}`, `#${newest}`),
-					(change.calls?.length ?? 0) > 1 &&
-						h('span', { title: `Calls ${change.calls?.join(', ')}` }, ` +${(change.calls?.length ?? 1) - 1}`),
+					(change.calls?.length ?? 0) > 1 && ` +${(change.calls?.length ?? 1) - 1}`,
 				),
 		);
 	}
@@ -275,11 +285,24 @@ export class ChangeTree {
 	/** @param {T.PathChange} change @param {boolean} [byHand] */
 	#select(change, byHand = false) {
 		this.#selected = change.path;
-		this.#shown.abort();
-		this.#shown = new AbortController();
-		fill(this.#detail, changeDetail(change, this.options.workspace, AbortSignal.any([this.#shown.signal, this.signal])));
+		this.#showCalls(change.calls ?? []);
+		const text = JSON.stringify({ ...change, calls: null });
+		if (text !== this.#shownChange) {
+			this.#shownChange = text;
+			this.#shown.abort();
+			this.#shown = new AbortController();
+			const signal = AbortSignal.any([this.#shown.signal, this.signal]);
+			fill(this.#detail, changeDetail(change, this.options.workspace, signal, this.options.showCalls && this.#calls));
+		}
 		this.#rebuild();
 		if (byHand) this.#announce.textContent = `Shown: ${plain(change.path)}`;
 		if (byHand && matchMedia('(max-width: 800px)').matches) this.#detail.scrollIntoView({ block: 'start' });
+	}
+
+	/** @param {number[]} calls that changed the path that is shown, newest first @param {number} [count] how many are listed */
+	#showCalls(calls, count = MAX_CALLS) {
+		const links = calls.slice(0, count).map((call) => [' ', link(`#/call/${call}`, `#${call}`)]);
+		const more = calls.length > count && button(`Show all ${calls.length}`, () => this.#showCalls(calls, Infinity), { class: 'small' });
+		refill(this.#calls, calls.length > 0 && ['Changed by', links, ' ', more]);
 	}
 }

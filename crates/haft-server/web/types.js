@@ -13,11 +13,11 @@
 /** @typedef {{sessions: Session[], next: string | null}} SessionList */
 /**
  * @typedef {{provider: string, model: string, turns: number, input_tokens: number, output_tokens: number,
- *   cost_usd: number | null, in_turn: boolean, stopped: string | null}} Run
+ *   cost_usd: number | null, in_turn: boolean, can_interrupt: boolean, stopped: string | null}} Run
  */
 /** @typedef {{session: Session, kind: string, description: string, call: number | null}} Agent */
-/** @typedef {{session: Session, run: Run | null, agents: Agent[]}} SessionDetail */
 /** @typedef {{from: number, next: number, text: string}} LiveOutput */
+/** @typedef {{session: Session, run: Run | null, answer: LiveOutput | null, agents: Agent[]}} SessionDetail */
 /** @typedef {'running' | 'completed' | 'failed' | 'denied' | 'interrupted'} CallState */
 /**
  * @typedef {{id: number, session: string, call_id: string, tool: string, about: string, workspace: string,
@@ -48,7 +48,9 @@
  * @typedef {{kind: 'text', changes: TextChanges} | {kind: 'image', before: string | null, after: string | null}
  *   | {kind: 'binary'} | {kind: 'too_large'} | {kind: 'unknown'}} FileDiff
  */
-/** @typedef {{workspace: string, changes: ChangeList, calls: number, is_cut: boolean}} Files */
+/** `missing` is the number of calls of which an exported session does not have all changes.
+ * @typedef {{workspace: string, changes: ChangeList, calls: number, is_cut: boolean, missing?: number}} Files
+ */
 /**
  * @typedef {{what: 'file', path: string, old_size: number | null, new_size: number, text: TextChanges | null}
  *   | {what: 'setting', name: string, before: unknown, after: unknown}} ProposedChange

@@ -7,6 +7,7 @@ import { errorWord } from './call-row.js';
 import { button, fill, h, link, raw } from './dom.js';
 import { exactText } from './exact.js';
 import { follow } from './live.js';
+import { LiveOutput } from './live-output.js';
 import { neighbours } from './neighbours.js';
 import { endOf, Output, outputOf } from './output.js';
 import { mainArgument } from './questions.js';
@@ -42,16 +43,7 @@ export async function showCall(page, part) {
 	main.append(body);
 	const output = new Output(LIVE_LINES, 'Output');
 	output.element.classList.add('live');
-	let known = 0;
-	/** Fetches the missing output up to a position. @param {number} until */
-	const catchUp = async (until) => {
-		while (known < until && !signal.aborted) {
-			const found = await api.output(id, known, signal).catch(() => null);
-			if (!found || found.next <= known) return;
-			known = found.next;
-			output.push(found.text);
-		}
-	};
+	const live = new LiveOutput(id, output, signal);
 	let drawing = new AbortController();
 	const draw = () => {
 		drawing.abort();
@@ -65,7 +57,7 @@ export async function showCall(page, part) {
 	const load = async () => {
 		call = await api.call(id, signal);
 		draw();
-		if (call.summary.state === 'running' && !recorded) await catchUp(Infinity);
+		if (call.summary.state === 'running' && !recorded) await live.catchUp();
 	};
 	neighbours(call.summary, signal).then(
 		({ previous, next }) => {
@@ -77,17 +69,9 @@ export async function showCall(page, part) {
 		},
 		() => {},
 	);
-	/** Parts of the output are applied one after the other. */
-	let last = Promise.resolve();
 	await follow(signal, load, ({ event, data }) => {
 		if (event === 'call' && data.id === id) load().catch(() => {});
-		else if (event === 'output' && data.call === id) {
-			last = last.then(async () => {
-				if (data.from !== known) return catchUp(data.next);
-				known = data.next;
-				return output.push(data.text);
-			});
-		}
+		else if (event === 'output' && data.call === id) live.push(data);
 	});
 }
 

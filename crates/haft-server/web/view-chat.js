@@ -24,6 +24,10 @@ const MODES = [
 const DRAW_MS = 100;
 const MAX_ATTACHED_BYTES = 10_000_000;
 const RECENT = 10;
+/** Characters of a new message that screen readers announce; the rest is read in the conversation. */
+const MAX_SPOKEN_CHARS = 1_000;
+/** New messages that are announced at once; earlier ones are skipped. */
+const MAX_SPOKEN_MESSAGES = 10;
 /** How the server puts attached texts into a message. */
 const ATTACHED = /^(?=<file name=".*">$)/m;
 const [ATTACHED_START, ATTACHED_END] = ['<file name="', '\n</file>'];
@@ -80,11 +84,13 @@ async function conversation(page, detail) {
 	const { id } = detail.session;
 	const log = h('div.log', { role: 'log', 'aria-label': 'Conversation', 'aria-live': 'off' });
 	const writing = h('div.message.assistant.writing');
+	// Not the log itself: what is loaded at first, and the states of calls, would be said as well.
+	const spoken = h('div.sr', { 'aria-live': 'polite', 'aria-relevant': 'additions' });
 	const waiting = questionList(page, id, () => {});
 	const stop = button('Stop', () => api.interrupt(id).catch((error) => (state.textContent = errorText(error))));
 	const state = h('span', { role: 'status' });
 	const bar = h('p.turn', state, ' ', stop);
-	add(main, log, writing, waiting.answered, waiting.element, bar);
+	add(main, log, spoken, writing, waiting.answered, waiting.element, bar);
 	if (can('act')) {
 		const field = composer(detail, () => setBusy(true));
 		main.append(field);
@@ -99,6 +105,10 @@ async function conversation(page, detail) {
 	const chips = new Map();
 	let answer = '';
 	let answerNext = 0;
+	/** How many answers have become messages. */
+	let finished = 0;
+	/** Parts of answers are applied one after the other. */
+	let lastPart = Promise.resolve();
 	let after = 0;
 
 	const isAtEnd = () => main.scrollTop + main.clientHeight > main.scrollHeight - 120;
@@ -131,6 +141,13 @@ async function conversation(page, detail) {
 		log.append(element);
 		if (message.is_cut) showWhole(message, element);
 	};
+	/** Says a message that has just come, unless it is a person's own.
+	 * @param {T.Message} message */
+	const speak = ({ seq, role, text, model }) => {
+		if (seen.has(seq) || role === 'user') return;
+		spoken.append(h('p', [speaker(role, model), text && `: ${text.slice(0, MAX_SPOKEN_CHARS)}`]));
+		if (spoken.childElementCount > MAX_SPOKEN_MESSAGES) spoken.firstElementChild?.remove();
+	};
 	/** @param {T.Message} message */
 	const withCalls = (message) => {
 		const element = messageElement(message);
@@ -154,18 +171,29 @@ async function conversation(page, detail) {
 		element.append(again);
 	};
 	const clearAnswer = () => {
-		answer = '';
-		answerNext = 0;
+		finished++;
+		setAnswer('', 0);
+	};
+	/** @param {string} text @param {number} next */
+	const setAnswer = (text, next) => {
+		answer = text;
+		answerNext = next;
+		if (text) setBusy(true);
 		drawAnswer();
 	};
+	/** Loads what is written so far. An answer that is complete is a message. */
+	const loadAnswer = async () => {
+		const before = finished;
+		const found = (await api.session(id, signal).catch(() => null))?.answer;
+		if (found && before === finished) setAnswer(`${found.from ? '… ' : ''}${found.text}`, found.next);
+	};
 	/** @param {T.LiveOutput} part */
-	const showAnswer = (part) => {
-		if (part.from === 0) clearAnswer();
-		else if (part.next <= answerNext) return;
-		answer = part.from === 0 ? part.text : `${answer || '… '}${part.text}`;
-		answerNext = part.next;
-		setBusy(true);
-		drawAnswer();
+	const showAnswer = async (part) => {
+		// Each answer begins at 0.
+		if (part.from === 0 ? answer.startsWith(part.text) : part.next <= answerNext) return;
+		if (part.from === 0) setAnswer(part.text, part.next);
+		else if (part.from === answerNext) setAnswer(answer + part.text, part.next);
+		else await loadAnswer();
 	};
 	const drawAnswer = batched(() => atEnd(() => fill(writing, answer && markdown(answer))), DRAW_MS);
 
@@ -185,11 +213,15 @@ async function conversation(page, detail) {
 			before = list.next;
 		} while (before !== null && [...chips.keys()].some((call) => !calls.has(call)));
 		setBusy(Boolean(detail.run?.in_turn && detail.session.is_driven));
+		// After the messages, because each of them ends an answer.
+		if (detail.session.is_driven) await loadAnswer();
 		main.scrollTop = main.scrollHeight;
 	};
 	await follow(signal, load, ({ event, data }) => {
-		if (event === 'message' && data.session === id) atEnd(() => showMessage(data.message));
-		else if (event === 'answer' && data.session === id) showAnswer(data);
+		if (event === 'message' && data.session === id) {
+			speak(data.message);
+			atEnd(() => showMessage(data.message));
+		} else if (event === 'answer' && data.session === id) lastPart = lastPart.then(() => showAnswer(data));
 		else if (event === 'call' && data.session === id) showCall(data);
 		else if (event === 'driver' && data.session === id) {
 			detail.session = { ...detail.session, is_driven: data.is_driven };
@@ -198,10 +230,13 @@ async function conversation(page, detail) {
 	});
 }
 
+/** @param {T.Message['role']} role @param {string} [model] */
+const speaker = (role, model) => ({ user: 'You', assistant: model ?? 'Model', note: 'System note', end: 'Done' })[role] ?? role;
+
 /** @param {T.Message} message */
 function messageElement(message) {
 	const { role, text } = message;
-	const who = { user: 'You', assistant: message.model ?? 'Model', note: 'System note', end: 'Done' }[role] ?? role;
+	const who = speaker(role, message.model);
 	const cost = [
 		message.input_tokens && `${message.input_tokens.toLocaleString('en')} in`,
 		message.output_tokens && `${message.output_tokens.toLocaleString('en')} out`,

@@ -6,15 +6,18 @@ import * as api from './api.js';
 import { add, batched, button, fill, h, raw, refill } from './dom.js';
 import { callRow } from './call-row.js';
 import { follow } from './live.js';
+import { LiveOutput } from './live-output.js';
 import { Output } from './output.js';
 import { questionList } from './question-list.js';
-import { learnSession, sessionLink, sessionName } from './session-link.js';
+import { learnSession, loadSession, onSession, reloadSession, sessionLink, sessionName } from './session-link.js';
 import { callTime, can, errorText } from './state.js';
 
 const OUTPUT_LINES = 12;
 const RECENT = 12;
+/** Only the end of the output is shown, so what a longer gap would have is not loaded. */
+const MAX_GAP_BYTES = 32_768;
 
-/** @typedef {{element: HTMLElement, output: Output, next: number}} Running */
+/** @typedef {{element: HTMLElement, output: Output, live: LiveOutput}} Running */
 
 /** @param {Page} page */
 export async function showNow(page) {
@@ -26,6 +29,20 @@ export async function showNow(page) {
 	const summary = h('p.summary');
 	/** Sessions whose runs may be driven. @type {Map<string, T.Session>} */
 	const sessions = new Map();
+	/** Those whose turn can be interrupted. @type {Set<string>} */
+	const stoppable = new Set();
+	/** A row stays while it says the same, with its button and what it was answered. @type {Map<string, {key: string, row: HTMLElement}>} */
+	const conversations = new Map();
+	/** @param {T.Session} session */
+	const conversation = (session) => {
+		const canStop = can('act') && stoppable.has(session.id);
+		const key = JSON.stringify([sessionName(session), canStop]);
+		const old = conversations.get(session.id);
+		if (old?.key === key) return old.row;
+		const row = conversationRow(session, canStop);
+		conversations.set(session.id, { key, row });
+		return row;
+	};
 	const waiting = questionList(page, '', () => {
 		// Not batched, because a hidden card cannot take the focus, and a card that takes it must not move afterwards.
 		arrangeQuestions();
@@ -66,7 +83,8 @@ export async function showNow(page) {
 		sections.recent.hidden = done.length === 0;
 		const open = [...sessions.values()].filter((session) => session.is_driven);
 		sections.driven.hidden = open.length === 0;
-		refill(driven, open.map(conversationRow));
+		const rows = open.map(conversation);
+		if (rows.length !== driven.childElementCount || rows.some((row, index) => row !== driven.children[index])) refill(driven, rows);
 		refill(
 			recent,
 			done.map((call) => {
@@ -92,20 +110,19 @@ export async function showNow(page) {
 		const output = new Output(OUTPUT_LINES, 'Latest output');
 		const element = runningCard(call, output);
 		output.element.hidden = true;
-		const run = { element, output, next: call.output?.from ?? 0 };
+		const live = new LiveOutput(call.id, output, signal, { from: call.output?.from, maxGapBytes: MAX_GAP_BYTES });
+		const run = { element, output, live };
 		runs.set(call.id, run);
 		running.append(element);
 		if (call.output) showOutput(call.id, call.output);
 	};
 
 	/** @param {number} call @param {T.LiveOutput} part */
-	const showOutput = async (call, part) => {
+	const showOutput = (call, part) => {
 		const run = runs.get(call);
-		if (!run || part.next <= run.next) return;
-		// Only the end is shown, so missed parts are not fetched.
-		run.next = part.next;
+		if (!run) return;
 		run.output.element.hidden = false;
-		run.output.push(part.text);
+		run.live.push(part);
 	};
 
 	let position = 0;
@@ -118,6 +135,7 @@ export async function showNow(page) {
 		for (const session of now.sessions) {
 			sessions.set(session.id, session);
 			learnSession(session);
+			if (session.is_driven) loadSession(session.id);
 		}
 		for (const { element } of runs.values()) element.remove();
 		runs.clear();
@@ -127,6 +145,12 @@ export async function showNow(page) {
 		arrange();
 	};
 	page.keys.u = () => void (location.hash = '#/undo');
+	onSession(({ session, run }) => {
+		if (session.is_driven || sessions.has(session.id)) sessions.set(session.id, session);
+		if (run?.can_interrupt) stoppable.add(session.id);
+		else stoppable.delete(session.id);
+		arrange();
+	}, signal);
 	await follow(signal, load, ({ event, id, data }) => {
 		if (event === 'output') showOutput(data.call, data);
 		if (id && id <= position) return;
@@ -135,11 +159,11 @@ export async function showNow(page) {
 		else if (event === 'driver') {
 			const session = sessions.get(data.session);
 			if (session) sessions.set(data.session, { ...session, is_driven: data.is_driven });
-			else if (data.is_driven)
-				api.session(data.session, signal).then(
-					(detail) => (sessions.set(data.session, detail.session), arrange()),
-					() => {},
-				);
+			loadSession(data.session);
+		} else if (event === 'message') {
+			// With it a turn began or ended, and with the turn what can be stopped.
+			if (sessions.get(data.session)?.is_driven && ['user', 'end'].includes(data.message.role)) reloadSession(data.session);
+			return;
 		} else return;
 		arrange();
 	});
@@ -164,20 +188,31 @@ const runningCard = (call, output) =>
 		output.element,
 	);
 
-/** @param {T.Session} session */
-const conversationRow = (session) =>
-	h(
-		'div.row',
-		{ 'data-nav': true },
-		h('a', { href: `#/chat/${encodeURIComponent(session.id)}`, class: 'grow' }, raw(sessionName(session))),
-		raw(session.workspace, 'note'),
-		can('act') &&
-			button('Stop', async (event) => {
-				const target = /** @type {HTMLButtonElement} */ (event.currentTarget);
-				target.disabled = true;
-				await api.interrupt(session.id).catch((error) => (target.title = errorText(error)));
-			}),
+/** @param {T.Session} session @param {boolean} canStop */
+function conversationRow(session, canStop) {
+	const status = h('p.error', { role: 'status' });
+	const stop = button('Stop', async () => {
+		stop.disabled = true;
+		fill(status);
+		try {
+			await api.interrupt(session.id);
+		} catch (error) {
+			fill(status, errorText(error));
+			stop.disabled = false;
+		}
+	});
+	return h(
+		'div',
+		h(
+			'div.row',
+			{ 'data-nav': true },
+			h('a', { href: `#/chat/${encodeURIComponent(session.id)}`, class: 'grow' }, raw(sessionName(session))),
+			raw(session.workspace, 'note'),
+			canStop && stop,
+		),
+		status,
 	);
+}
 
 function notifyButton() {
 	if (!('Notification' in globalThis) || Notification.permission !== 'default' || !can('approve')) return null;

@@ -81,30 +81,39 @@ export async function showReplay(page, id, from) {
 		shown = new AbortController();
 		const now = AbortSignal.any([shown.signal, signal]);
 		try {
+			let missing = 0;
 			const options = { workspace: call.workspace, showCalls: true };
 			const state = new ChangeTree(
 				{
 					...options,
 					label: 'Changes up to and including this call',
-					load: async (offset, path) => (await api.files({ session: id, until: call.id, path }, offset, now)).changes,
+					load: async (offset, path) => {
+						const files = await api.files({ session: id, until: call.id, path }, offset, now);
+						missing = files.missing ?? 0;
+						return files.changes;
+					},
 				},
 				now,
 			);
-			const step = new ChangeTree(
-				{ ...options, showCalls: false, label: 'Changes of this call', load: changeLoader(await api.call(call.id, now), now) },
-				now,
-			);
-			if (call.change_count) await step.reload();
 			await state.reload();
+			// An exported session may not have this call, and the others nevertheless.
+			const detail = await api.call(call.id, now).catch(errorLine);
+			const problem = detail instanceof HTMLElement ? detail : null;
+			const step =
+				detail instanceof HTMLElement
+					? null
+					: new ChangeTree({ ...options, showCalls: false, label: 'Changes of this call', load: changeLoader(detail, now) }, now);
+			if (step && call.change_count) await step.reload();
 			if (now.aborted) return;
-			fill(own, h('h2', call.change_count ? 'This call changed' : 'This call changed no file'), call.change_count > 0 && step.element);
+			fill(own, h('h2', call.change_count ? 'This call changed' : 'This call changed no file'), problem, call.change_count > 0 && step?.element);
 			fill(
 				whole,
 				h('h2', 'All changes up to and including this call'),
 				h('p.note', 'Paths that the session did not change are not listed.'),
+				missing > 0 && h('p.warn', `Not all changes of ${plural(missing, 'call')} are in the exported file, so paths may be missing.`),
 				state.element,
 			);
-			step.list.update();
+			step?.list.update();
 			state.list.update();
 		} catch (error) {
 			if (!now.aborted) fill(whole, errorLine(error));

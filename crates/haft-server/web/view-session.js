@@ -47,7 +47,8 @@ export async function showSession(page, id) {
 	oldest.input.checked = (choice(ORDER_KEY) || (isEnded ? 'oldest' : 'newest')) === 'oldest';
 	const waiting = questionList(page, id, () => list.update());
 	const filters = h('div.bar-top', { role: 'search' }, search, tool, failed.element, changed.element, oldest.element);
-	add(main, waiting.element, waiting.answered, facts, filters, status);
+	const isCut = recorded?.isCut && h('p.warn', 'The exported file does not have all of the session, because it would be too large.');
+	add(main, waiting.element, waiting.answered, isCut, facts, filters, status);
 
 	let calls = new CallList({ session: id }, signal, () => {});
 	/** Calls of subagents that are unfolded. @type {Map<string, CallList>} */
@@ -57,18 +58,16 @@ export async function showSession(page, id) {
 	const isFiltered = () => Boolean(calls.filter.text || calls.filter.tool || calls.filter.failed || calls.filter.changed);
 	const count = () =>
 		calls.isComplete || isFiltered() ? calls.length + (calls.isComplete ? 0 : 1) : Math.max(calls.length + 1, detail.session.calls);
-	const at = (/** @type {number} */ index) => calls.at(oldest.input.checked ? count() - 1 - index : index);
 	const agentsOf = (/** @type {T.CallSummary | undefined} */ call) => detail.agents.filter((agent) => call && agent.call === call.id);
-	const duringOf = (/** @type {number} */ index) => calls.during(oldest.input.checked ? count() - 1 - index : index);
 
 	/** Collects all rows, if calls of subagents are among them. */
 	const unfold = () => {
 		unfolded = [];
 		if (open.size === 0) return;
 		for (let index = 0; index < count(); index++) {
-			const call = at(index);
+			const call = calls.at(index);
 			const agents = agentsOf(call);
-			unfolded.push({ call, during: duringOf(index), depth: 0, agents });
+			unfolded.push({ call, during: calls.during(index), depth: 0, agents });
 			for (const { session } of agents) {
 				const inner = open.get(session.id);
 				for (let inside = (inner?.length ?? 0) - 1; inside >= 0; inside--)
@@ -94,15 +93,15 @@ export async function showSession(page, id) {
 		{
 			label: 'Calls',
 			count: () => (open.size ? unfolded.length : count()),
-			item: (index) => (open.size ? unfolded[index]?.call : at(index)),
+			item: (index) => (open.size ? unfolded[index]?.call : calls.at(index)),
 			build: (call, index) => {
 				if (![...tool.options].some(({ value }) => value === call.tool)) tool.append(h('option', { value: call.tool }, call.tool));
 				const { during, depth, agents } = open.size
 					? /** @type {Row} */ (unfolded[index])
-					: { during: duringOf(index), depth: 0, agents: agentsOf(call) };
+					: { during: calls.during(index), depth: 0, agents: agentsOf(call) };
 				return callRow(call, { depth, during, extra: agents.length > 0 && agents.map((agent) => fold(agent)) });
 			},
-			need: (last) => calls.ensure(oldest.input.checked ? Infinity : last + 20).catch(() => {}),
+			need: (last) => calls.ensure(last + 20).catch(() => {}),
 		},
 		signal,
 	);
@@ -180,6 +179,7 @@ export async function showSession(page, id) {
 			{ session: id, text: search.value.trim(), tool: tool.value, failed: failed.input.checked, changed: changed.input.checked },
 			signal,
 			draw,
+			oldest.input.checked,
 		);
 		list.redraw();
 		await calls.ensure(1);
@@ -199,7 +199,7 @@ export async function showSession(page, id) {
 			if (data.session === id) {
 				if (data.state === 'running' && calls.apply(data)) {
 					detail.session = { ...detail.session, calls: Math.max(detail.session.calls, calls.length) };
-					oldest.input.checked ? list.redraw() : list.added(1);
+					if (!oldest.input.checked) list.added(1);
 				} else calls.apply(data);
 				refresh();
 			}

@@ -7,7 +7,7 @@ import { add, debounced, h, raw } from './dom.js';
 import { WindowedList } from './list.js';
 import { follow } from './live.js';
 import { mainArgument, onQuestions, openQuestions, questionTitle } from './questions.js';
-import { entryPoint, sessionName } from './session-link.js';
+import { entryPoint, onSession, reloadSession, sessionName } from './session-link.js';
 import { timeOf } from './state.js';
 import { plural } from './text.js';
 
@@ -23,6 +23,10 @@ export async function showSessions(page) {
 	/** @type {string | null} */
 	let next = null;
 	let isBusy = false;
+	/** Sessions by their running calls. @type {Map<number, string>} */
+	const running = new Map();
+	/** @param {T.Session} session */
+	const isRunning = (session) => session.is_driven || [...running.values()].includes(session.id);
 
 	const list = new WindowedList(
 		main,
@@ -30,7 +34,7 @@ export async function showSessions(page) {
 			label: 'Sessions',
 			count: () => sessions.length,
 			item: (index) => sessions[index],
-			build: row,
+			build: (session) => row(session, isRunning(session)),
 			need: (last) => last >= sessions.length - 20 && next !== null && more(),
 		},
 		signal,
@@ -64,24 +68,39 @@ export async function showSessions(page) {
 		debounced(() => more(true).catch(() => {})),
 	);
 	onQuestions(() => list.redraw(), signal);
-	await follow(
-		signal,
-		() => more(true),
-		({ event, data }) => {
-			if (event === 'driver')
-				sessions = sessions.map((session) => (session.id === data.session ? { ...session, is_driven: data.is_driven } : session));
-			else if (event === 'session' && !search.value.trim()) {
-				const isNew = !sessions.some(({ id }) => id === data.id);
-				sessions = isNew ? [data, ...sessions] : sessions.map((session) => (session.id === data.id ? data : session));
-				if (isNew) return list.added(1);
-			} else return undefined;
-			return list.update();
-		},
-	);
+	/** Shows a session again, with what has changed. @param {string} id @param {Partial<T.Session>} fields */
+	const change = (id, fields) => {
+		sessions = sessions.map((session) => (session.id === id ? { ...session, ...fields } : session));
+		list.update();
+	};
+	onSession(({ session }) => change(session.id, session), signal);
+	const load = async () => {
+		const { calls } = await api.now(signal);
+		running.clear();
+		for (const call of calls) running.set(call.id, call.session);
+		await more(true);
+	};
+	await follow(signal, load, ({ event, data }) => {
+		if (event === 'driver') change(data.session, { is_driven: data.is_driven });
+		else if (event === 'call') {
+			if (data.state === 'running') running.set(data.id, data.session);
+			else running.delete(data.id);
+			change(data.session, {});
+			if (sessions.some(({ id }) => id === data.session)) reloadSession(data.session);
+		} else if (event === 'message' && data.message.role === 'user') {
+			if (sessions.some(({ id, title }) => id === data.session && !title)) reloadSession(data.session);
+		} else if (event === 'session' && !search.value.trim()) {
+			if (sessions.some(({ id }) => id === data.id)) return change(data.id, data);
+			sessions = [data, ...sessions];
+			status.textContent = '';
+			list.added(1);
+		}
+		return undefined;
+	});
 }
 
-/** @param {T.Session} session */
-function row(session) {
+/** @param {T.Session} session @param {boolean} isRunning */
+function row(session, isRunning) {
 	const [question] = openQuestions(session.id);
 	return h(
 		'div.row.session-row',
@@ -95,7 +114,7 @@ function row(session) {
 			'span.badges',
 			question
 				? h('span.state.interrupted', '? needs an answer')
-				: session.is_driven && h('span.state.running', '▶ running'),
+				: isRunning && h('span.state.running', '▶ running'),
 			h('span.badge', session.parent ? 'Subagent' : raw(entryPoint(session))),
 			h('span.badge', plural(session.calls, 'call')),
 		),

@@ -103,6 +103,7 @@ pub(super) fn run(args: &LogArgs) -> CommandResult {
         path: args.path.as_deref().map(paths::named).transpose()?,
         changed: None,
         text: args.grep.clone(),
+        one_per_session: false,
     };
     let mut printer = LogPrinter { args, ledger: &ledger, sessions: HashMap::new() };
     let entries = ledger.search(&query, &filter)?;

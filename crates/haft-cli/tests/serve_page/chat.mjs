@@ -46,11 +46,21 @@ test('a conversation is started, streams, makes calls, and goes on', async () =>
 	await page.locator('.writing').getByText('First half of it.').waitFor();
 	assert.equal(await page.getByText('Second half of it.').count(), 0);
 	await page.getByText('Working…').waitFor();
+	// After a reload, what is written so far is there, and goes on.
+	await page.reload();
+	await page.locator('.writing').getByText('First half of it.').waitFor();
 	goOn();
 	await log.getByText('Second half of it.').waitFor();
+	assert.equal(await log.getByText('First half of it.').count(), 1);
 	await log.getByText('Done').waitFor();
 	const asked = JSON.stringify(model.requests);
 	assert(asked.includes('remember the <milk>') && asked.includes('image/png'), asked.slice(0, 2000));
+
+	// Who cannot see it is told what came, and not what was there.
+	const spoken = page.locator('[aria-live=polite] p');
+	await spoken.filter({ hasText: 'Done' }).waitFor({ state: 'attached' });
+	assert.match(await spoken.first().textContent(), /^tiny: First half of it\.[^]*Second half of it\.$/);
+	assert.equal(await spoken.filter({ hasText: 'Tell me in two halves.' }).count(), 0);
 
 	await send(page, 'Now make tea.');
 	await log.locator('.chip').getByText('echo tea > tea.txt').waitFor();
@@ -75,6 +85,7 @@ test('a conversation is started, streams, makes calls, and goes on', async () =>
 	await page.reload();
 	await log.getByText('Stopped and asked again.').waitFor();
 	assert.equal(await log.locator('article').count(), said);
+	assert.equal(await spoken.count(), 0);
 	await assertQuiet(one);
 });
 

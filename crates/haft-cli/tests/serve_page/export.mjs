@@ -1,7 +1,7 @@
 // A session as one file: opened from the disk, with the same views, and without requests.
 
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { after, test } from 'node:test';
@@ -60,6 +60,69 @@ test('an exported session shows the same without a server', async () => {
 	const asked = one.requests.filter((url) => !url.startsWith('file:') && !url.startsWith('data:') && !url.startsWith('blob:'));
 	assert.deepEqual(asked, []);
 	assert.equal(one.requests.filter((url) => url.startsWith('file:')).length, 1);
+	await assertQuiet(one);
+	await one.context.close();
+});
+
+/** Changes of all kinds: more than come with a call, and directories that move. */
+const CHANGES = [
+	"mkdir -p a/b many && seq -f 'many/%03g.txt' 1 1200 | xargs touch && echo 1 > a/one.txt && echo 2 > a/b/two.txt && echo 3 > three.txt",
+	'echo more >> a/b/two.txt; chmod 600 three.txt; ln -s three.txt link',
+	'mv a moved && echo new > moved/new.txt && mv many/001.txt many/other.txt',
+	'mv moved/b b && rm many/002.txt && chmod 700 moved && echo again >> b/two.txt',
+	'rm three.txt link; echo again > three.txt; mv b moved/back; rm moved/one.txt',
+];
+
+test('replay shows the same files without a server', async () => {
+	const mcp = await fixture.mcp();
+	for (const command of CHANGES) await mcp.bash(command);
+	await mcp.end();
+	const { id } = (await server.api('/sessions')).sessions.find(({ calls }) => calls === CHANGES.length);
+	const { calls } = await server.api(`/sessions/${id}/calls`);
+	const one = await person();
+	const path = await saved(one, id);
+	const page = await one.context.newPage();
+	await page.goto(pathToFileURL(path).href);
+	await page.locator('.call-row').nth(4).waitFor();
+	/** What the page has for its tree, by path. */
+	const shown = (until) =>
+		page.evaluate(async ([session, until]) => {
+			const { files } = await import('haft/api.js');
+			return files({ session, until }, 0, new AbortController().signal);
+		}, [id, until]);
+	const byPath = ({ changes }) => new Map(changes.map((change) => [change.path, change]).sort(([a], [b]) => (a < b ? -1 : 1)));
+	for (const call of calls) {
+		const there = [];
+		for (let offset = 0; offset !== null;) {
+			const { changes } = await server.api(`/files?session=${id}&until=${call.id}&limit=1000&offset=${offset}`);
+			there.push(...changes.changes);
+			offset = changes.next;
+		}
+		const { changes, missing } = await shown(call.id);
+		assert.equal(missing, 0);
+		assert.deepEqual(byPath(changes), byPath({ changes: there }), `after ${call.about}`);
+	}
+	// Of a call that is not in the file, the file says so, and the rest is there.
+	const marks = ['<script type="application/json" id="export">', '</script>'];
+	const html = readFileSync(path, 'utf8');
+	const from = html.indexOf(marks[0]) + marks[0].length;
+	const data = JSON.parse(html.slice(from, html.indexOf(marks[1], from)));
+	assert.equal(data.is_cut, false);
+	delete data.responses[`/api/v1/calls/${calls[1].id}`];
+	data.is_cut = true;
+	writeFileSync(path, html.slice(0, from) + JSON.stringify(data).replaceAll('<', '\\u003c') + html.slice(html.indexOf(marks[1], from)));
+	await page.goto('about:blank');
+	await page.goto(pathToFileURL(path).href);
+	await page.getByText('does not have all of the session').waitFor();
+	await page.getByRole('link', { name: 'Replay' }).click();
+	const slider = page.getByRole('slider', { name: 'Call' });
+	for (const at of [4, 5]) {
+		await slider.fill(String(at));
+		await page.getByText(`Call ${at} of 5`).waitFor();
+		await page.getByText('Not all changes of 1 call are in the exported file').waitFor();
+		await page.getByText('003.txt').first().waitFor();
+		await page.getByText('This is not part of the exported file.').waitFor({ state: at === 4 ? 'visible' : 'detached' });
+	}
 	await assertQuiet(one);
 	await one.context.close();
 });

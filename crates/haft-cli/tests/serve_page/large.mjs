@@ -56,6 +56,14 @@ test('a session of many calls scrolls from end to end with few elements', async 
 	assert((await rows.count()) <= MAX_ROWS);
 	await page.evaluate(() => (document.getElementById('main').scrollTop = 0));
 	await page.locator(`[aria-posinset="1"].call-row`).waitFor();
+	// From the oldest on, the others are not waited for.
+	one.requests.length = 0;
+	await page.getByLabel('Oldest first').check();
+	await page.locator('[aria-posinset="1"].call-row a[href="#/call/1"]').waitFor();
+	const parts = one.requests.filter((url) => url.includes('/calls?'));
+	assert(parts.length <= 2, `${parts.length} requests`);
+	await page.evaluate(() => (document.getElementById('main').scrollTop = document.getElementById('main').scrollHeight));
+	await page.locator(`[aria-posinset="${CALLS}"].call-row a[href="#/call/${CALLS}"]`).waitFor();
 	await assertQuiet(one);
 	await one.context.close();
 });
@@ -74,6 +82,13 @@ test('a call with many changes shows its tree with few elements', async () => {
 	assert((await rows.count()) <= MAX_ROWS);
 	await go(page, '/files');
 	await page.getByText('file00001.txt').first().waitFor();
+	assert((await rows.count()) <= MAX_ROWS);
+	// What was loaded by scrolling stays when something else changes.
+	const last = rows.getByText(`file0${CHANGES}.txt`);
+	while ((await last.count()) === 0) await page.locator('.tree-scroll').evaluate((box) => (box.scrollTop = box.scrollHeight));
+	await fixture.bash('echo one more > one-more.txt');
+	await page.getByText(`${(CHANGES + 2).toLocaleString('en')} changes`).waitFor();
+	await last.waitFor();
 	assert((await rows.count()) <= MAX_ROWS);
 	await assertQuiet(one);
 });

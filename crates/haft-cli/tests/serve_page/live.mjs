@@ -4,8 +4,9 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { after, test } from 'node:test';
 
-import { assertQuiet, close, CONNECTION_LOST, go, open, person } from './lib/browser.mjs';
+import { alter, assertQuiet, close, CONNECTION_LOST, go, open, person } from './lib/browser.mjs';
 import { Fixture } from './lib/fixture.mjs';
+import { askingClient, OPEN, press } from './lib/questions.mjs';
 
 const TABS = 12;
 const ROUNDS = 7;
@@ -14,30 +15,7 @@ const fixture = new Fixture();
 let server = await fixture.serve();
 after(close);
 
-const OPEN = 'article.question:not(.done)';
-
-/** Presses a button of the open question until that counts: presses are ignored for a moment after the layout changed. */
-async function press(page, name) {
-	const card = page.locator(OPEN);
-	while ((await card.count()) > 0) {
-		await card.getByRole('button', { name }).click({ timeout: 1000 }).catch(() => {});
-		await card.waitFor({ state: 'detached', timeout: 500 }).catch(() => {});
-	}
-}
-
-/** A client whose questions are asked on the page. */
-async function asking(page) {
-	await page.locator('#connection.live').waitFor();
-	const client = await fixture.mcp('--permission-mode', 'default');
-	// The first calls may come before the server has noted that a page is open.
-	for (let isAsked = false; !isAsked;) {
-		const call = client.bash('echo asked > asked.txt');
-		isAsked = await Promise.race([call.then(() => false), page.locator(OPEN).waitFor().then(() => true)]);
-		if (isAsked) await press(page, 'Allow once');
-		await call;
-	}
-	return client;
-}
+const asking = (page) => askingClient(fixture, page);
 
 test('a call is seen when it begins, while it writes and when it ends', async () => {
 	const one = await person();
@@ -75,6 +53,29 @@ test('a call is seen when it begins, while it writes and when it ends', async ()
 	await go(page, `/session/${sessions[0].id}`);
 	await page.locator('.call-row').filter({ hasText: 'done' }).first().waitFor();
 	await assertQuiet(one);
+});
+
+test('output that a page has loaded already is not shown twice', async () => {
+	// Of a server that no page was open at before, a page gets the output from its beginning.
+	const own = await fixture.serve();
+	const call = fixture.bash("printf 'one\\ntwo\\nthree\\n'; until [ -e shown ]; do sleep 0.01; done; echo four; until [ -e told ]; do sleep 0.01; done");
+	const written = async () => (await own.api('/now')).calls[0]?.output?.text;
+	while ((await written()) !== 'one\ntwo\nthree\n') await new Promise((resolve) => setImmediate(resolve));
+	const one = await person();
+	// What the page loads was asked for when only the first line was there.
+	await alter(one, own, '/now', (now) => (now.calls[0].output = { from: 0, next: 4, text: 'one\n' }));
+	const page = await open(one, own);
+	const output = page.locator('article.run .output');
+	await output.getByText('three').waitFor();
+	assert.deepEqual(await output.locator('div').allTextContents(), ['one', 'two', 'three']);
+	fixture.write('shown', '');
+	await output.getByText('four').waitFor();
+	assert.deepEqual(await output.locator('div').allTextContents(), ['one', 'two', 'three', 'four']);
+	fixture.write('told', '');
+	await call;
+	await assertQuiet(one);
+	await one.context.close();
+	await own.kill();
 });
 
 test('a question is answered from the page, by whoever is first', async () => {

@@ -54,6 +54,32 @@ fn events_of_several_sessions_are_examined_by_their_time() {
 }
 
 #[test]
+fn each_session_is_found_once_however_many_events_it_has() {
+    let fixture = Fixture::new();
+    let other = fixture.other_session().session().unwrap().to_owned();
+    fixture.ledger.append(&other, Expected::Any, &json!({ "text": "tea" })).unwrap();
+    for n in 0..500 {
+        fixture.ledger.append(&fixture.session, Expected::Any, &json!({ "text": "tea", "n": n })).unwrap();
+    }
+    let query = EventQuery { text: "tea".to_owned(), ..EventQuery::default() };
+    let examined = std::cell::Cell::new(0);
+    let found = |is_wanted: &dyn Fn(&haft_ledger::StoredEvent) -> bool| {
+        let wanted = |event: &haft_ledger::StoredEvent| {
+            examined.set(examined.get() + 1);
+            is_wanted(event)
+        };
+        let mut found: Vec<_> =
+            fixture.ledger.sessions_with_event(&query, &wanted).unwrap().into_iter().collect();
+        found.sort();
+        found
+    };
+    let mut both = vec![other.clone(), fixture.session.clone()];
+    both.sort();
+    assert_eq!((found(&|_| true), examined.get()), (both, 2));
+    assert_eq!(found(&|event| event.body["n"].is_null()), [other]);
+}
+
+#[test]
 fn a_search_that_is_cancelled_ends() {
     let fixture = Fixture::new();
     fixture.read();

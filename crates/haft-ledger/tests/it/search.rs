@@ -55,6 +55,27 @@ fn failed_calls_include_commands_with_another_exit_code_than_zero() {
 }
 
 #[test]
+fn calls_are_found_oldest_first_or_one_of_each_session() {
+    let fixture = Fixture::new();
+    for _ in 0..4 {
+        fixture.read();
+    }
+    let query = ReceiptQuery { limit: 2, ..ReceiptQuery::default() };
+    let ids = |after: i64, filter: &ReceiptFilter| -> Vec<i64> {
+        let found = fixture.ledger.search_oldest_first(&query, filter, after).unwrap();
+        found.into_iter().map(|summary| summary.receipt.id).collect()
+    };
+    assert_eq!(ids(0, &ReceiptFilter::default()), [1, 2]);
+    assert_eq!(ids(3, &ReceiptFilter::default()), [4]);
+    // That a call is too old says nothing about those after it.
+    fixture.tamper("UPDATE receipts SET started_at = id * 1000000000000");
+    let late = ReceiptFilter { since_ms: Some(3_000_000_000_000), ..ReceiptFilter::default() };
+    assert_eq!(ids(0, &late), [3, 4]);
+    let one = ReceiptFilter { one_per_session: true, ..ReceiptFilter::default() };
+    assert_eq!(found(&fixture, &one), [4]);
+}
+
+#[test]
 fn search_by_time_stops_at_the_first_call_that_had_ended_by_then() {
     let fixture = Fixture::new();
     for _ in 0..3 {

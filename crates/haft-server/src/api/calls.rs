@@ -43,7 +43,10 @@ pub(super) fn list(api: &Api, session: Option<&str>, query: &Query) -> Result<Ca
         text: query.get("text").map(str::to_owned),
         ..ReceiptFilter::default()
     };
-    let found = api.ledger.search(&wanted, &filter)?;
+    let found = match query.number("after")? {
+        Some(after) => api.ledger.search_oldest_first(&wanted, &filter, after)?,
+        None => api.ledger.search(&wanted, &filter)?,
+    };
     let next = found.last().filter(|_| found.len() == limit).map(|last| last.receipt.id);
     Ok(CallList { calls: found.iter().map(of_summary).collect(), next })
 }
@@ -144,7 +147,7 @@ pub(super) fn output(api: &Api, id: i64, query: &Query) -> Result<OutputPart, Ap
 }
 
 /// Live text from a position on, as much as fits into an answer.
-fn live_output(ledger: &Ledger, source: LiveSource<'_>, from: u64) -> Option<OutputPart> {
+pub(super) fn live_output(ledger: &Ledger, source: LiveSource<'_>, from: u64) -> Option<OutputPart> {
     let live = ledger.live_text(source, from)?;
     let part = &live.bytes[..live.bytes.len().min(MAX_OUTPUT_BYTES)];
     Some(text_output(live.from, part, false))

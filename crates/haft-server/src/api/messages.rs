@@ -1,14 +1,15 @@
 //! The messages of a run, and what it cost.
 
 use haft_agent::{RunEvent, RunState, RunStop};
-use haft_ledger::{EventLog as _, Ledger, StoredEvent};
+use haft_ledger::{EventLog as _, Ledger, SessionInfo, StoredEvent};
 use haft_model::{AssistantPart, CallArguments, ChatMessage, ContentPart, ModelResponse, ToolCall};
-use haft_tool::{ToolError, Value};
+use haft_tool::Value;
 
 use super::describe::{clipped, text_of};
 use super::error::ApiError;
 use super::query::Query;
 use super::types::{MessageCall, MessageList, Run, RunMessage};
+use super::{Api, runs};
 
 /// Messages per answer.
 const MAX_MESSAGES: usize = 500;
@@ -149,8 +150,9 @@ fn cut(text: &str) -> String {
 }
 
 /// The run of a session, if it has one.
-pub(super) fn run(ledger: &Ledger, session: &str) -> Result<Option<Run>, ToolError> {
-    let Some(state) = haft_agent::read_run(ledger, session)? else { return Ok(None) };
+pub(super) fn run(api: &Api, session: &SessionInfo) -> Result<Option<Run>, ApiError> {
+    let Some(state) = haft_agent::read_run(&api.ledger, &session.id)? else { return Ok(None) };
+    let can_interrupt = runs::interruptible(api, session, Some(&state), &api.ledger.driven_runs()?).is_ok();
     let RunState { provider, model, turns, is_turn_open, totals, last_stop, .. } = &state;
     let finished = turns.len() - usize::from(*is_turn_open && !turns.is_empty());
     Ok(Some(Run {
@@ -161,6 +163,7 @@ pub(super) fn run(ledger: &Ledger, session: &str) -> Result<Option<Run>, ToolErr
         output_tokens: totals.usage.output,
         cost_usd: totals.cost_usd,
         in_turn: *is_turn_open,
+        can_interrupt,
         stopped: last_stop.as_ref().and_then(RunStop::explanation),
     }))
 }

@@ -80,6 +80,11 @@ fn json(value: Result<impl Serialize, ApiError>) -> Result<HttpReply, ApiError> 
 const LIMIT: QueryParameter = ("limit", "integer", "How many entries at most.");
 const CALL_FILTERS: &[QueryParameter] = &[
     ("before", "integer", "Only calls with smaller numbers: the `next` of the page before."),
+    (
+        "after",
+        "integer",
+        "Only calls with larger numbers, oldest first: 0, or the `next` of the page before.",
+    ),
     LIMIT,
     (
         "text",

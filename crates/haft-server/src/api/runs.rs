@@ -1,6 +1,7 @@
 //! Starts, continues and interrupts runs. Each has its own process.
 
-use haft_agent::parent_of_agent;
+use haft_agent::{RunState, parent_of_agent};
+use haft_ledger::{RunInProgress, SessionInfo};
 use haft_tool::{ToolError, lock};
 
 use super::error::ApiError;
@@ -43,6 +44,28 @@ pub(super) fn continue_run(api: &Api, request: &ApiRequest<'_>, id: &str) -> Res
 /// Interrupts the turn of a run. Its process gets only one signal per turn, because a second one would end it at once.
 pub(super) fn interrupt(api: &Api, id: &str) -> Result<Nothing, ApiError> {
     let session = api.ledger.session_with_id(id)?;
+    let state = haft_agent::read_run(&api.ledger, &session.id)?;
+    let runs = api.ledger.driven_runs()?;
+    let (pid, turn) = interruptible(api, &session, state.as_ref(), &runs)?;
+    let mut interrupted = lock(&api.interrupted);
+    interrupted.retain(|session, _| runs.iter().any(|run| run.session == *session));
+    if interrupted.get(&session.id) == Some(&turn) {
+        return Err(ApiError::conflict(
+            "This turn was interrupted already. It ends when its calls have stopped.",
+        ));
+    }
+    api.backend.interrupt(pid)?;
+    interrupted.insert(session.id, turn);
+    Ok(Nothing {})
+}
+
+/// The process that is interrupted, and its turn; an error that says why there is none.
+pub(super) fn interruptible(
+    api: &Api,
+    session: &SessionInfo,
+    state: Option<&RunState>,
+    runs: &[RunInProgress],
+) -> Result<(u32, InterruptedTurn), ApiError> {
     if let Some(parent) = parent_of_agent(&session.entry_point) {
         let why = format!(
             "This is a subagent of session {parent} and has no process of its own. Interrupt that session."
@@ -56,7 +79,6 @@ pub(super) fn interrupt(api: &Api, id: &str) -> Result<Nothing, ApiError> {
         let why = "haft gateway drives this run, and an interrupt would end the gateway itself. Wait until the turn ends.";
         return Err(ApiError::conflict(why));
     }
-    let runs = api.ledger.driven_runs()?;
     let Some(run) = runs.iter().find(|run| run.session == session.id) else {
         return Err(ApiError::conflict("No process drives this run, so there is nothing to interrupt."));
     };
@@ -64,22 +86,10 @@ pub(super) fn interrupt(api: &Api, id: &str) -> Result<Nothing, ApiError> {
         let why = "The run's process cannot be interrupted from here, because it runs in a container. Interrupt it there.";
         return Err(ApiError::conflict(why));
     };
-    let state = haft_agent::read_run(&api.ledger, &session.id)?;
-    let Some(turn) = state.as_ref().filter(|state| state.is_turn_open).and_then(|state| state.turns.last())
-    else {
+    let Some(turn) = state.filter(|state| state.is_turn_open).and_then(|state| state.turns.last()) else {
         return Err(ApiError::conflict("The run waits for a message, so there is nothing to interrupt."));
     };
-    let turn = InterruptedTurn { driven_since: run.since, seq: turn.seq };
-    let mut interrupted = lock(&api.interrupted);
-    interrupted.retain(|session, _| runs.iter().any(|run| run.session == *session));
-    if interrupted.get(&session.id) == Some(&turn) {
-        return Err(ApiError::conflict(
-            "This turn was interrupted already. It ends when its calls have stopped.",
-        ));
-    }
-    api.backend.interrupt(pid)?;
-    interrupted.insert(session.id, turn);
-    Ok(Nothing {})
+    Ok((pid, InterruptedTurn { driven_since: run.since, seq: turn.seq }))
 }
 
 fn check_prompt(prompt: &str) -> Result<(), ApiError> {

@@ -1,6 +1,7 @@
 //! Sessions: the list, the details of one, and what happens now.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
+use std::path::PathBuf;
 
 use haft_agent::{AgentOrigin, RunEvent, agent_entry_point};
 use haft_ledger::{EventLog as _, EventQuery, Ledger, LiveSource, ReceiptFilter, ReceiptQuery, SessionInfo};
@@ -20,10 +21,6 @@ const MAX_AGENTS: usize = 500;
 const READ_CALL_COUNT: usize = 500;
 /// How many such reads are made at most.
 const MAX_CALL_READS: usize = 20;
-/// Calls and events with a searched text that are examined to find their sessions.
-const MAX_MATCHES: usize = 500;
-/// Sessions whose names and folders are compared with a searched text.
-const MAX_NAMED: usize = 2_000;
 /// Bytes of a running call's output that are shown at first.
 const TAIL_BYTES: usize = 4 << 10;
 
@@ -67,14 +64,13 @@ fn with_output(ledger: &Ledger, mut call: CallSummary) -> CallSummary {
 pub(super) fn list(api: &Api, query: &Query) -> Result<SessionList, ApiError> {
     let limit = query.limit(DEFAULT_SESSION_COUNT, MAX_SESSIONS)?;
     let workspace = query.path("workspace")?;
-    let found = if let Some(text) = query.get("q") {
-        search(&api.ledger, text, workspace, limit)?
-    } else {
-        let before = query.get("before").map(parse_cursor).transpose()?;
-        api.ledger.sessions_before(workspace.as_deref(), before.unwrap_or((u64::MAX, "")), limit)?
+    let before = query.get("before").map(parse_cursor).transpose()?.unwrap_or((u64::MAX, ""));
+    let found = match query.get("q") {
+        Some(text) => search(&api.ledger, text, workspace, before, limit)?,
+        None => api.ledger.sessions_before(workspace.as_deref(), before, limit)?,
     };
-    let may_have_more = query.get("q").is_none() && found.len() == limit;
-    let next = found.last().filter(|_| may_have_more).map(|last| format!("{}.{}", last.started_at, last.id));
+    let is_full = found.len() == limit;
+    let next = found.last().filter(|_| is_full).map(|last| format!("{}.{}", last.started_at, last.id));
     let driven = driven(&api.ledger)?;
     let sessions: Result<Vec<SessionEntry>, ToolError> =
         found.iter().map(|info| of_session(&api.ledger, info, &driven)).collect();
@@ -91,31 +87,28 @@ fn parse_cursor(cursor: &str) -> Result<(u64, &str), ApiError> {
 fn search(
     ledger: &Ledger,
     text: &str,
-    workspace: Option<std::path::PathBuf>,
+    workspace: Option<PathBuf>,
+    before: (u64, &str),
     limit: usize,
 ) -> Result<Vec<SessionInfo>, ToolError> {
     let lower = text.to_lowercase();
-    let named = ledger.sessions_before(workspace.as_deref(), (u64::MAX, ""), MAX_NAMED)?;
-    let has_text = |session: &&SessionInfo| {
+    let mut found = ledger.sessions_before(workspace.as_deref(), before, usize::MAX)?;
+    let calls = ReceiptQuery { workspace: workspace.clone(), limit: usize::MAX, ..ReceiptQuery::default() };
+    let filter =
+        ReceiptFilter { text: Some(text.to_owned()), one_per_session: true, ..ReceiptFilter::default() };
+    let with_call: HashSet<String> =
+        ledger.search(&calls, &filter)?.into_iter().map(|found| found.receipt.session).collect();
+    let events = EventQuery { workspace, session: None, text: text.to_owned() };
+    let with_message = ledger.sessions_with_event(&events, &|event| {
+        messages::message(event).is_some_and(|message| message.text.to_lowercase().contains(&lower))
+    })?;
+    found.retain(|session| {
         let name = session.name.as_deref().unwrap_or_default();
         let folder = path_to_text(&session.workspace);
-        [session.id.as_str(), name, &folder].iter().any(|part| part.to_lowercase().contains(&lower))
-    };
-    let mut ids: BTreeSet<String> = named.iter().filter(has_text).map(|session| session.id.clone()).collect();
-    let calls = ReceiptQuery { workspace: workspace.clone(), limit: MAX_MATCHES, ..ReceiptQuery::default() };
-    let filter = ReceiptFilter { text: Some(text.to_owned()), ..ReceiptFilter::default() };
-    ids.extend(ledger.search(&calls, &filter)?.into_iter().map(|found| found.receipt.session));
-    let events = EventQuery { workspace, session: None, text: text.to_owned() };
-    let mut examined = 0;
-    ledger.search_events(&events, &mut |session, event| {
-        if messages::message(&event).is_some_and(|message| message.text.to_lowercase().contains(&lower)) {
-            ids.insert(session.to_owned());
-        }
-        examined += 1;
-        examined < MAX_MATCHES
-    })?;
-    let mut found: Vec<SessionInfo> = ids.iter().filter_map(|id| ledger.session_with_id(id).ok()).collect();
-    found.sort_by(|a, b| (b.started_at, &b.id).cmp(&(a.started_at, &a.id)));
+        with_call.contains(&session.id)
+            || with_message.contains(&session.id)
+            || [session.id.as_str(), name, &folder].iter().any(|part| part.to_lowercase().contains(&lower))
+    });
     found.truncate(limit);
     Ok(found)
 }
@@ -125,8 +118,10 @@ pub(super) fn detail(api: &Api, id: &str) -> Result<SessionDetail, ApiError> {
     let info = api.ledger.session_with_id(id)?;
     let driven = driven(&api.ledger)?;
     let session = of_session(&api.ledger, &info, &driven)?;
-    let run = if session.has_run { messages::run(&api.ledger, &info.id)? } else { None };
-    Ok(SessionDetail { session, run, agents: agents(api, &info.id, &driven)? })
+    let run = if session.has_run { messages::run(api, &info)? } else { None };
+    // The text of a process that has died stays until housekeeping removes it.
+    let answer = session.is_driven.then(|| calls::live_output(&api.ledger, LiveSource::Run(id), 0)).flatten();
+    Ok(SessionDetail { session, run, answer, agents: agents(api, &info.id, &driven)? })
 }
 
 /// A part of the messages of a session's run.

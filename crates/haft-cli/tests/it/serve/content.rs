@@ -1,5 +1,6 @@
 //! Sessions, calls, changes, differences, contents and rules, as the API returns them.
 
+use haft_ledger::{EventLog as _, Expected, Ledger, NewSession};
 use serde_json::{Value, json};
 
 use crate::fixture::cli::CliFixture;
@@ -8,6 +9,9 @@ use crate::fixture::stdio_client::ServedClient;
 
 /// A picture of one pixel.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89\0\0\0\rIDATx\x9cc\xf8\xcf\xc0\xf0\x1f\0\x05\0\x01\xff\x89\x99=\x1d\0\0\0\0IEND\xaeB`\x82";
+
+/// More matches than were once examined.
+const MANY_MATCHES: usize = 600;
 
 /// Makes calls in one session.
 pub(super) fn session_with(cli: &CliFixture, flags: &[&str], calls: &[(&str, Value)]) {
@@ -81,6 +85,14 @@ fn calls_are_listed_newest_first_filtered_and_in_pages() {
         before = format!("&before={next}");
     }
     assert_eq!(seen, [7, 6, 5, 4, 3, 2, 1]);
+    assert_eq!((ids("?after=0"), ids("?after=5")), (vec![1, 2, 3, 4, 5, 6, 7], vec![6, 7]));
+    assert_eq!(ids("?after=1&failed=1"), [4, 5]);
+    let first = server.get(&format!("{list}?after=0&limit=3"));
+    assert_eq!(
+        (all(&first["calls"], "id"), &first["next"]),
+        (vec![&json!(1), &json!(2), &json!(3)], &json!(3))
+    );
+    assert_eq!(server.get(&format!("{list}?after=3&limit=4"))["calls"][3]["id"], 7);
     let newest_first = server.get(&list);
     let by_id = |id: usize| &newest_first["calls"][7 - id];
     assert_eq!((&by_id(4)["state"], &by_id(4)["about"]), (&json!("denied"), &json!("rm a.txt")));
@@ -120,6 +132,40 @@ fn sessions_are_found_by_what_is_in_them() {
     assert_eq!(server.get(&format!("/sessions/{id}"))["session"]["id"], id);
     // The beginning of an id is not an id.
     assert_eq!(server.api(ACT, "GET", &format!("/sessions/{}", &id[..4]), None).status, 404);
+}
+
+/// Many calls and messages of one session do not hide the others.
+#[test]
+fn sessions_are_found_behind_many_matches_of_newer_ones() {
+    let fixture = ServeFixture::new();
+    fixture.cli.call("Bash", &json!({"command": "echo needle"}));
+    let ledger = Ledger::open(fixture.cli.home()).unwrap();
+    let new = NewSession {
+        workspace: fixture.cli.root().canonicalize().unwrap(),
+        dialect: "claude".to_owned(),
+        entry_point: "test".to_owned(),
+    };
+    let said = |session: &str, text: &str| {
+        let event = json!({"event": "hook_message", "hook": "Stop", "text": text});
+        ledger.append(session, Expected::Any, &event).unwrap();
+    };
+    let early = ledger.start_session(&new).unwrap();
+    said(&early, "a needle");
+    let busy = ledger.start_session(&new).unwrap();
+    for number in 0..MANY_MATCHES {
+        said(&busy, &format!("needle {number}"));
+    }
+    let reads: Vec<_> =
+        (0..MANY_MATCHES).map(|_| ("Read", json!({"file_path": fixture.cli.path("needle")}))).collect();
+    session_with(&fixture.cli, &[], &reads);
+    let server = fixture.serve();
+    let found = server.get("/sessions?q=needle");
+    assert_eq!((found["sessions"].as_array().unwrap().len(), &found["next"]), (4, &Value::Null));
+    let first = server.get("/sessions?q=needle&limit=3");
+    let rest = server.get(&format!("/sessions?q=needle&limit=3&before={}", first["next"].as_str().unwrap()));
+    let both =
+        [first["sessions"].as_array().unwrap().as_slice(), rest["sessions"].as_array().unwrap()].concat();
+    assert_eq!(json!(both), found["sessions"]);
 }
 
 #[test]

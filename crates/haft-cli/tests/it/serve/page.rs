@@ -32,8 +32,23 @@ fn what_happens_elsewhere_is_seen_and_answered() {
 }
 
 #[test]
+fn each_kind_of_question_is_answered() {
+    run("questions.mjs");
+}
+
+#[test]
+fn the_list_of_sessions_is_live() {
+    run("sessions.mjs");
+}
+
+#[test]
 fn every_view_shows_what_happened_to_everyone() {
     run("views.mjs");
+}
+
+#[test]
+fn the_view_of_files_keeps_what_is_looked_at() {
+    run("files.mjs");
 }
 
 #[test]

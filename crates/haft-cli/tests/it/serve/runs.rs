@@ -109,6 +109,7 @@ fn a_turn_is_interrupted_and_goes_on_with_the_next_message() {
     wait_until(|| fixture.cli.path("begun").exists());
     let detail = server.get(&format!("/sessions/{session}"));
     assert_eq!((&detail["session"]["is_driven"], &detail["run"]["in_turn"]), (&json!(true), &json!(true)));
+    assert_eq!(detail["run"]["can_interrupt"], true);
     let path = format!("/sessions/{session}/prompt");
     let busy = server.refused(409, &path, &json!({"prompt": "Quick."}));
     assert!(busy.message().contains("busy"), "{}", busy.text());
@@ -121,7 +122,7 @@ fn a_turn_is_interrupted_and_goes_on_with_the_next_message() {
     assert_eq!((interrupt(), interrupt()), (200, 409));
     ended(&mut stream, &session);
     let run = server.get(&format!("/sessions/{session}"))["run"].clone();
-    assert_eq!(run["in_turn"], false);
+    assert_eq!((&run["in_turn"], &run["can_interrupt"]), (&json!(false), &json!(false)));
     assert!(run["stopped"].as_str().is_some_and(|why| !why.is_empty()), "{run}");
     server.post(&path, &json!({"prompt": "Go on."}));
     ended(&mut stream, &session);
@@ -145,6 +146,8 @@ fn a_subagent_is_interrupted_with_the_session_that_started_it() {
     let path = format!("/sessions/{}/interrupt", subagent["id"].as_str().unwrap());
     let refused = server.refused(409, &path, &json!({}));
     assert!(refused.message().contains(&session), "{}", refused.text());
+    let can_interrupt = |id: &str| server.get(&format!("/sessions/{id}"))["run"]["can_interrupt"] == true;
+    assert_eq!([can_interrupt(&session), can_interrupt(subagent["id"].as_str().unwrap())], [true, false]);
     server.post(&format!("/sessions/{session}/interrupt"), &json!({}));
     ended(&mut stream, &session);
 }
@@ -181,6 +184,8 @@ fn a_conversation_of_a_channel_is_interrupted_unless_the_gateway_drives_it() {
     let interrupt = format!("/sessions/{conversation}/interrupt");
     let refused = server.refused(409, &interrupt, &json!({}));
     assert!(refused.message().contains("haft gateway"), "{}", refused.text());
+    let run = server.get(&format!("/sessions/{conversation}"))["run"].clone();
+    assert_eq!((&run["in_turn"], &run["can_interrupt"]), (&json!(true), &json!(false)));
     // Without such a message, the run is driven by the process that the page started.
     inbox.finish(message).unwrap();
     server.post(&interrupt, &json!({}));
@@ -317,15 +322,18 @@ fn an_answer_is_seen_while_it_is_written() {
     let mut stream = server.events(None);
     let session = start(&server, "Hello?");
     let mut text = String::new();
-    for so_far in ["Hello", "Hello, €uro", "Hello, €uro."] {
-        while text != so_far {
+    for expected in ["Hello", "Hello, €uro", "Hello, €uro."] {
+        while text != expected {
             let part = stream.next_of("answer", |part| part["session"] == session.as_str()).data;
             assert_eq!(part["from"].as_u64(), Some(text.len() as u64), "{part}");
             text += part["text"].as_str().unwrap();
         }
+        let so_far = json!({"from": 0, "next": text.len(), "text": text});
+        assert_eq!(server.get(&format!("/sessions/{session}"))["answer"], so_far);
         model.go_on.send(()).unwrap();
     }
     let whole = stream.next_of("message", |message| message["message"]["role"] == "assistant").data;
     assert_eq!(whole["message"]["text"], "Hello, €uro.");
     ended(&mut stream, &session);
+    assert_eq!(server.get(&format!("/sessions/{session}"))["answer"], Value::Null);
 }

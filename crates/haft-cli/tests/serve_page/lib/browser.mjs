@@ -81,6 +81,16 @@ export async function ready(page) {
 	await page.waitForFunction(() => !document.querySelector('main [aria-busy=true], main .loading'));
 }
 
+/** Changes what the server answers to requests for a path, in which `*` stands for any name. */
+export async function alter(one, server, path, change) {
+	await one.context.route(`**/api/v1${path}`, async (route) => {
+		const { pathname, search } = new URL(route.request().url());
+		const answer = await server.api(pathname.slice('/api/v1'.length) + search);
+		change(answer);
+		await route.fulfill({ json: answer });
+	});
+}
+
 /** Nothing was blocked by a policy, and nothing went wrong. */
 export async function assertQuiet(one, allowed = []) {
 	for (const page of one.context.pages()) assert.deepEqual(await page.evaluate(() => window.violations), []);

@@ -46,12 +46,12 @@ pub(crate) struct CallSummary {
     pub(crate) output: Option<OutputPart>,
 }
 
-/// A page of a list of calls, newest first.
+/// A page of a list of calls, newest first, or oldest first if `after` was given.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct CallList {
     /// The calls.
     pub(crate) calls: Vec<CallSummary>,
-    /// The value of `before` for the next page; `null` at the end.
+    /// The value of `before` or `after` for the next page; `null` at the end.
     pub(crate) next: Option<i64>,
 }
 

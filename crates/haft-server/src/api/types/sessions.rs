@@ -3,7 +3,7 @@
 use haft_tool::JsonSchema;
 use serde::Serialize;
 
-use super::{CallSummary, QuestionInfo};
+use super::{CallSummary, OutputPart, QuestionInfo};
 
 /// What happens now, in all sessions.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -63,6 +63,8 @@ pub(crate) struct SessionDetail {
     pub(crate) session: SessionEntry,
     /// Its run, if it has one.
     pub(crate) run: Option<Run>,
+    /// The answer that its model is writing now, as far as it is written; events have the rest.
+    pub(crate) answer: Option<OutputPart>,
     /// Its subagents, oldest first.
     pub(crate) agents: Vec<SubagentInfo>,
 }
@@ -84,6 +86,8 @@ pub(crate) struct Run {
     pub(crate) cost_usd: Option<f64>,
     /// Whether a turn has begun and not ended.
     pub(crate) in_turn: bool,
+    /// Whether `/sessions/ID/interrupt` ends that turn.
+    pub(crate) can_interrupt: bool,
     /// Why the last turn ended, for people, unless the model was simply done.
     pub(crate) stopped: Option<String>,
 }
