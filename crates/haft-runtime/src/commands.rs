@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
 use haft_sandbox::{
-    CallTasks, Environment, HostAsker, LocalProcesses, NetworkHooks, RefusalSink, SandboxOptions,
+    CallTasks, CommandHooks, Environment, HostAsker, LocalProcesses, RefusalSink, SandboxOptions,
     ServerControl, SessionSandbox, TaskTable,
 };
 use haft_tool::{
@@ -232,8 +232,8 @@ struct ScopedProcesses {
 
 impl ScopedProcesses {
     /// What the command's proxy reports and asks.
-    fn network_hooks(&self, request: &RunRequest) -> NetworkHooks {
-        let on_refused = self.progress_sink.clone().map(|sink| {
+    fn hooks(&self, request: &RunRequest) -> CommandHooks {
+        let on_refused_host = self.progress_sink.clone().map(|sink| {
             let report = move |denial: &Denial| sink(Progress::message(denial.line()));
             Arc::new(report) as RefusalSink
         });
@@ -245,7 +245,7 @@ impl ScopedProcesses {
                 .unwrap_or_else(|| request.argv.join(OsStr::new(" ")).to_string_lossy().into_owned());
             Arc::new(HostQuestions::new(env, host, command)) as Arc<dyn HostAsker>
         });
-        NetworkHooks { on_refused, asker }
+        CommandHooks { on_refused: None, on_refused_host, asker }
     }
 }
 
@@ -259,7 +259,7 @@ impl Processes for ScopedProcesses {
             self.record.enforced("off: the command ran without the sandbox".to_owned());
             self.record.not_reversible("the changes of the command were not recorded".to_owned());
         }
-        let local = self.local.with_network_hooks(self.network_hooks(request));
+        let local = self.local.with_hooks(self.hooks(request));
         let ran = if request.inherit {
             local.run(request)
         } else {
