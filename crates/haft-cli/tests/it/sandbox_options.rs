@@ -120,6 +120,12 @@ fn home_entries_are_shown_on_request_and_reads_can_be_confined() {
     assert_eq!(run(&fixture, &["--show-home", ".config/tool"], show).1, "snoutside\nsystem\n");
     let confined = "cat ~/notes 2>/dev/null; ls -A /root /home /srv 2>/dev/null | grep -v '^/\\|^$'; echo x > made; cat made; cat /etc/hostname >/dev/null && echo system";
     assert_eq!(run(&fixture, &["--read", "workspace"], confined).1, "x\nsystem\n");
+    // Of directories that also have credentials, what tools need is there.
+    let tools = [".cabal/bin/tool", ".rye/shims/tool", ".local/share/uv/tools/tool", ".stack/programs/tool"];
+    for tool in tools {
+        fixture.file(&format!("home/{tool}"), "t");
+    }
+    assert_eq!(run(&fixture, &[], &format!("cd; cat {}", tools.join(" "))).1, "tttt");
     let mut command = fixture.sandboxed(&["--read", "workspace"], "true");
     let ran = fixture.run(command.env("HAFT_NAMESPACES", "false"));
     assert!(ran.code != 0 && ran.stderr.contains("Reads cannot be confined"), "{}", ran.stderr);

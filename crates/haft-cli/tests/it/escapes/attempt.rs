@@ -274,6 +274,13 @@ fn set(user: User) -> SandboxFixture {
         "home/.netrc",
         "home/.config/gh/hosts.yml",
         "home/.npmrc",
+        "home/.rye/credentials",
+        "home/.rye/config.toml",
+        "home/.local/share/uv/credentials/credentials.toml",
+        "home/.stack/upload/credentials.json",
+        "home/.cabal/config",
+        "home/.dotnet/corefx/cryptography/x509stores/my/0123.pfx",
+        "home/.opam/plugins/opam-publish/me.token",
         "ledger/private",
     ] {
         fixture.file(name, &format!("KEY={CANARY}\n"));
