@@ -117,6 +117,16 @@ pub fn private_temp_directory() -> Option<PathBuf> {
     scratch::user_directory().ok()
 }
 
+/// How a command is confined, and what is weaker than it could be.
+fn describe_enforcement(prepared: &platform::PreparedSandbox, network: &Network) -> String {
+    let mut text = format!("{}; {}", prepared.enforcement, network::describe(network));
+    if !prepared.weaker.is_empty() {
+        text.push_str("; weaker: ");
+        text.push_str(&prepared.weaker.join("; "));
+    }
+    text
+}
+
 impl SessionSandbox {
     /// A sandbox whose commands keep their caches below `cache`. Snapshots are kept below `private`, which no command
     /// can read.
@@ -208,6 +218,7 @@ impl SessionSandbox {
             witness,
         })?;
         let environment = network::environment(&setup.environment, &scope.network, address);
+        let enforcement = describe_enforcement(&prepared, &scope.network);
         Ok(CommandSandbox {
             confinement: Some(prepared.confinement),
             #[cfg(target_os = "linux")]
@@ -216,7 +227,7 @@ impl SessionSandbox {
             refused,
             #[cfg(target_os = "linux")]
             on_refused: hooks.on_refused.clone(),
-            enforcement: format!("{}; {}", prepared.enforcement, network::describe(&scope.network)),
+            enforcement,
             proxy,
             _scratch: Arc::clone(&setup.scratch),
         })
