@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
 use haft_sandbox::{
-    CallTasks, Environment, HostAsker, LocalProcesses, NetworkHooks, RefusalSink, SandboxOptions,
+    CallTasks, CommandHooks, Environment, HostAsker, LocalProcesses, RefusalSink, SandboxOptions,
     ServerControl, SessionSandbox, TaskTable,
 };
 use haft_tool::{
-    Change, CommandChanges, Denial, Finished, Host, Processes, Progress, Record, RunRequest, Sandbox, Scope,
-    Tasks, ToolError, TraceContext, lock,
+    Change, CommandChanges, Denial, Finished, Host, Processes, Record, RunRequest, Sandbox, Scope, Tasks,
+    ToolError, TraceContext, lock,
 };
 
 pub(crate) use haft_sandbox::FilesInEffect;
@@ -231,12 +231,8 @@ struct ScopedProcesses {
 }
 
 impl ScopedProcesses {
-    /// What the command's proxy reports and asks.
-    fn network_hooks(&self, request: &RunRequest) -> NetworkHooks {
-        let on_refused = self.progress_sink.clone().map(|sink| {
-            let report = move |denial: &Denial| sink(Progress::message(denial.line()));
-            Arc::new(report) as RefusalSink
-        });
+    /// What is reported and asked while a command runs.
+    fn hooks(&self, request: &RunRequest, on_refused: Option<RefusalSink>) -> CommandHooks {
         let asker = self.env.asks.then(|| {
             let (env, host) = (Arc::clone(&self.env), Arc::clone(&self.host));
             let command = self
@@ -245,7 +241,7 @@ impl ScopedProcesses {
                 .unwrap_or_else(|| request.argv.join(OsStr::new(" ")).to_string_lossy().into_owned());
             Arc::new(HostQuestions::new(env, host, command)) as Arc<dyn HostAsker>
         });
-        NetworkHooks { on_refused, asker }
+        CommandHooks { on_refused, on_refused_host: None, asker }
     }
 }
 
@@ -259,13 +255,14 @@ impl Processes for ScopedProcesses {
             self.record.enforced("off: the command ran without the sandbox".to_owned());
             self.record.not_reversible("the changes of the command were not recorded".to_owned());
         }
-        let local = self.local.with_network_hooks(self.network_hooks(request));
-        let ran = if request.inherit {
+        let (record, inherits) = (Arc::clone(&self.record), request.inherit);
+        let open_live = Box::new(move || if inherits { None } else { record.live_output() });
+        let reporter = OutputReporter::new(self.progress_sink.clone(), open_live);
+        let on_refused = self.progress_sink.as_ref().map(|_| reporter.refusal_sink());
+        let local = self.local.with_hooks(self.hooks(request, on_refused));
+        let ran = if inherits {
             local.run(request)
         } else {
-            let record = Arc::clone(&self.record);
-            let open_live = Box::new(move || record.live_output());
-            let reporter = OutputReporter::new(self.progress_sink.clone(), open_live);
             local.run_with_output(request, &|bytes| reporter.push(bytes))
         };
         ran.inspect(|finished| self.record.exited(finished.exit))

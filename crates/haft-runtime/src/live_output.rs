@@ -1,10 +1,11 @@
-//! Reports the output of a running command a few times a second.
+//! Reports the output of a running command, and what is refused to it, a few times a second.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use haft_tool::{LiveOutput, Progress, lock};
+use haft_sandbox::RefusalSink;
+use haft_tool::{Denial, LiveOutput, Progress, lock};
 
 use crate::world::ProgressSink;
 
@@ -14,13 +15,15 @@ const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 const MAX_REPORT_BYTES: usize = 8 * 1024;
 /// The size of one report to other processes.
 const MAX_PENDING_BYTES: usize = 64 * 1024;
+/// More refusals of one command are only in its result.
+const MAX_REPORTED_REFUSALS: usize = 100;
 
 /// Opens the output that other processes read.
 type OpenLiveOutput = Box<dyn FnOnce() -> Option<Box<dyn LiveOutput>> + Send>;
 
-/// Buffers a command's output and reports it on a thread of its own, so that the command never waits for a receiver. The caller
-/// gets it from the beginning, other processes only if the command takes longer than most. The thread costs 25 µs, a hundredth
-/// of the shortest command.
+/// Buffers a command's output and refusals and reports them on a thread of its own, so that the command never waits for a
+/// receiver. The caller gets them from the beginning, other processes get the output only if the command takes longer than most.
+/// The thread costs 25 µs, a hundredth of the shortest command.
 pub(crate) struct OutputReporter {
     buffer: Arc<ReportBuffer>,
     reporter: Option<JoinHandle<()>>,
@@ -36,7 +39,18 @@ struct PendingOutput {
     bytes: Vec<u8>,
     /// How many older bytes were dropped.
     skipped: u64,
+    /// Lines about refusals.
+    refusals: Vec<String>,
+    /// How many there were.
+    refusal_count: usize,
     ended: bool,
+}
+
+/// What is reported at once.
+struct Report {
+    skipped: u64,
+    bytes: Vec<u8>,
+    refusals: Vec<String>,
 }
 
 impl ReportBuffer {
@@ -44,13 +58,16 @@ impl ReportBuffer {
         lock(&self.pending)
     }
 
-    /// Waits for output and takes it; `None` once the command has ended.
-    fn next(&self) -> Option<(u64, Vec<u8>)> {
-        let empty = |pending: &mut PendingOutput| pending.bytes.is_empty() && !pending.ended;
-        let pending = self.changed.wait_while(self.pending(), empty);
+    /// Waits for output or refusals and takes them; nothing once the command has ended.
+    fn next(&self) -> Option<Report> {
+        let has_some = |pending: &PendingOutput| !pending.bytes.is_empty() || !pending.refusals.is_empty();
+        let pending = self.changed.wait_while(self.pending(), |pending| !has_some(pending) && !pending.ended);
         let mut pending = pending.unwrap_or_else(PoisonError::into_inner);
-        let PendingOutput { bytes, skipped, ended } = &mut *pending;
-        (!*ended || !bytes.is_empty()).then(|| (std::mem::take(skipped), std::mem::take(bytes)))
+        (!pending.ended || has_some(&pending)).then(|| Report {
+            skipped: std::mem::take(&mut pending.skipped),
+            bytes: std::mem::take(&mut pending.bytes),
+            refusals: std::mem::take(&mut pending.refusals),
+        })
     }
 
     /// Waits until the next report is due; returns whether the command still runs.
@@ -70,6 +87,19 @@ impl OutputReporter {
         Self { buffer, reporter: Some(reporter) }
     }
 
+    /// Receives the command's refusals. Each is reported once, those that come close together in one message.
+    pub(crate) fn refusal_sink(&self) -> RefusalSink {
+        let buffer = Arc::clone(&self.buffer);
+        Arc::new(move |denial: &Denial| {
+            let mut pending = buffer.pending();
+            if denial.times == 1 && pending.refusal_count < MAX_REPORTED_REFUSALS {
+                pending.refusal_count += 1;
+                pending.refusals.push(denial.line());
+                buffer.changed.notify_all();
+            }
+        })
+    }
+
     /// Adds output of the command.
     pub(crate) fn push(&self, bytes: &[u8]) {
         let mut pending = self.buffer.pending();
@@ -87,7 +117,10 @@ fn report(source: &ReportBuffer, caller: Option<&ProgressSink>, open_live: OpenL
     // What the caller got before the live output was opened: the live output begins with it.
     let mut early = (0, Vec::new());
     let mut cut_character = Vec::new();
-    while let Some((skipped, bytes)) = source.next() {
+    while let Some(Report { skipped, bytes, refusals }) = source.next() {
+        if let Some(caller) = caller.filter(|_| !refusals.is_empty()) {
+            caller(Progress::message(refusals.join("\n")));
+        }
         if let Some(caller) = caller {
             cut_character.extend_from_slice(&bytes[bytes.len().saturating_sub(MAX_REPORT_BYTES)..]);
             let text = whole_characters(&mut cut_character);

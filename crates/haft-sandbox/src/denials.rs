@@ -1,5 +1,7 @@
 //! What the sandbox refused to a command.
 
+use std::sync::Arc;
+
 use haft_tool::Denial;
 
 /// Further denials are dropped.
@@ -21,13 +23,21 @@ const HARMLESS_WRITES: &[&str] = &[
     "/proc/*/task/*/comm",
 ];
 
+/// Receives each refusal, also repeated and dropped ones, before the program goes on. It must not block.
+pub type RefusalSink = Arc<dyn Fn(&Denial) + Send + Sync>;
+
 /// The denials of one command; repeated ones are counted.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct DenialList {
     list: Vec<Denial>,
+    on_refused: Option<RefusalSink>,
 }
 
 impl DenialList {
+    pub(crate) fn new(on_refused: Option<RefusalSink>) -> Self {
+        Self { list: Vec::new(), on_refused }
+    }
+
     /// Adds a denial; returns it if it is a new one.
     pub(crate) fn add(
         &mut self,
@@ -42,12 +52,19 @@ impl DenialList {
         if let Some(known) = self.list.iter_mut().find(|denial| denial.what == what && denial.place == place)
         {
             known.times = known.times.saturating_add(1);
+            if let Some(on_refused) = &self.on_refused {
+                on_refused(known);
+            }
             return None;
+        }
+        let denial = Denial { what: what.to_owned(), place, rule: rule.into(), allow, times: 1 };
+        if let Some(on_refused) = &self.on_refused {
+            on_refused(&denial);
         }
         if self.list.len() >= MAX_DENIALS {
             return None;
         }
-        self.list.push(Denial { what: what.to_owned(), place, rule: rule.into(), allow, times: 1 });
+        self.list.push(denial);
         self.list.last()
     }
 

@@ -43,6 +43,7 @@ use macos as platform;
 
 pub use haft_net::proxy::{HostAsker, UnlistedHost};
 
+pub use denials::RefusalSink;
 pub use detached::{
     DetachedOutput, DetachedProcess, detached_outputs, remove_detached_output, spawn_detached,
 };
@@ -57,8 +58,8 @@ pub use process::LocalProcesses;
 pub use quiet_terminal::{QuietTerminal, note_terminal_modes, restore_terminal, terminal_is_quiet};
 pub use server_process::{ServerControl, ServerExit, ServerProcess, start_server_process};
 pub use session::{
-    CachePolicy, CacheReport, NetworkHooks, RefusalSink, SessionSandbox, private_temp_directory,
-    registry_hosts, remove_old_caches,
+    CachePolicy, CacheReport, CommandHooks, SessionSandbox, private_temp_directory, registry_hosts,
+    remove_old_caches,
 };
 pub use signals::{TerminationSignal, on_continue, on_termination_signal};
 pub use status::{Layer, LayerLevel, SandboxStatus};

@@ -3,6 +3,7 @@
 //! It is sandboxed like every command, and ends with everything it has started when it is stopped, when it exits, and
 //! when Haft ends.
 
+use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -11,7 +12,10 @@ use std::time::Duration;
 use haft_tool::{CallEnd, Cancel, Denial, Exit, Record, RunRequest, ToolError, lock};
 
 use crate::process::pipe;
-use crate::{LocalProcesses, NetworkHooks};
+use crate::{CommandHooks, LocalProcesses};
+
+/// Of more refusals that no call was told of, the newest are kept.
+const MAX_REFUSALS: usize = 100;
 
 /// A process with pipes to Haft.
 #[derive(Debug)]
@@ -50,6 +54,24 @@ struct ServerProcessState {
     exit: Option<ServerExit>,
     /// Whether a connection was refused to it.
     refused: bool,
+    /// Its newest refusals, numbered from 1.
+    refusals: VecDeque<(u64, Denial)>,
+    /// How many there were, repeated ones included.
+    refusal_count: u64,
+    /// The last one that a call was told of.
+    last_told: u64,
+}
+
+impl ServerProcessState {
+    fn add_refusal(&mut self, denial: &Denial) {
+        let is_same = |known: &Denial| (&known.what, &known.place) == (&denial.what, &denial.place);
+        self.refusals.retain(|(_, known)| !is_same(known));
+        if self.refusals.len() == MAX_REFUSALS {
+            self.refusals.pop_front();
+        }
+        self.refusal_count += 1;
+        self.refusals.push_back((self.refusal_count, Denial { times: 1, ..denial.clone() }));
+    }
 }
 
 impl ServerControl {
@@ -67,6 +89,20 @@ impl ServerControl {
     pub fn wait_for_refusal(&self, timeout: Duration) -> bool {
         let state = self.wait_until(timeout, |state| state.refused || state.exit.is_some());
         state.refused && state.exit.is_none()
+    }
+
+    /// Where the refusals begin that a call is told of which begins now: what came after those that the last call was told of
+    /// may be from its work as well.
+    pub fn refusal_position(&self) -> u64 {
+        lock(&self.state).last_told
+    }
+
+    /// What was refused after a position. Of calls at the same time each is told, because it is not known which one it was.
+    pub fn refusals_since(&self, position: u64) -> Vec<Denial> {
+        let mut state = lock(&self.state);
+        state.last_told = state.refusal_count;
+        let newer = state.refusals.iter().filter(|(number, _)| *number > position);
+        newer.map(|(_, denial)| denial.clone()).collect()
     }
 
     fn wait_until(
@@ -95,9 +131,12 @@ pub fn start_server_process(
         (new_pipe()?, new_pipe()?, new_pipe()?);
     let control = Arc::<ServerControl>::default();
     let processes = processes.for_task(Arc::clone(&record), control.cancel.clone());
-    let (its_control, refused) = (Arc::clone(&control), Arc::clone(&control));
-    let on_refused = Arc::new(move |_: &Denial| refused.set(|state| state.refused = true));
-    let processes = processes.with_network_hooks(NetworkHooks { on_refused: Some(on_refused), asker: None });
+    let [its_control, refused, refused_host] = std::array::from_fn(|_| Arc::clone(&control));
+    let processes = processes.with_hooks(CommandHooks {
+        on_refused: Some(Arc::new(move |denial: &Denial| lock(&refused.state).add_refusal(denial))),
+        on_refused_host: Some(Arc::new(move |_: &Denial| refused_host.set(|state| state.refused = true))),
+        asker: None,
+    });
     let thread = std::thread::Builder::new().name("server".to_owned()).spawn(move || {
         // Kept open until the exit is known, so that no reader sees EOF before it.
         let streams = [its_input, its_output, its_errors];

@@ -150,14 +150,15 @@ fn scoped(setup: &Setup, args: &args::SandboxArgs) -> Result<Builder, ToolError>
     setup.scope_with(&flags, set_options, setup.builder())
 }
 
-/// Shows refused connections while the command runs, and keeps what was shown. Nothing is written over a full-screen program;
+/// Shows refusals while the command runs, and keeps what was shown. Nothing is written over a full-screen program;
 /// there they are shown at the end.
 fn show_refusals(shown: Arc<Mutex<Vec<String>>>) -> Watch {
     Arc::new(move |execution| {
         let Execution::Running { progress: Some(progress), .. } = execution else { return };
-        if let Some(line) = progress.message.as_ref().filter(|_| !terminal::is_drawn_on()) {
+        for line in progress.message.iter().filter(|_| !terminal::is_drawn_on()).flat_map(|text| text.lines())
+        {
             screen::note(&styled(NOTE, &screen::sanitize(line)));
-            lock(&shown).push(line.clone());
+            lock(&shown).push(line.to_owned());
         }
     })
 }

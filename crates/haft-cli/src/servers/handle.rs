@@ -13,6 +13,7 @@ use super::context::ServerContext;
 use super::entry::{ServerEntry, ServerLocation};
 use super::package_runner::PackageRunner;
 use super::process::{EndIfRefused, pipes};
+use super::refusals::{ServerRefusals, ServerRemedies};
 use super::trust::{KnownServer, changed_tools};
 use haft_mcp::client::portable::{PortableTool, make_portable};
 use haft_mcp::client::{
@@ -38,6 +39,8 @@ pub(super) struct ServerHandle {
 #[derive(Default)]
 struct ConnectionState {
     client: Option<Arc<McpClient>>,
+    /// What the sandbox refuses to its process.
+    refusals: Option<ServerRefusals>,
     /// The tools that the user has accepted, adapted to every provider.
     tools: Option<Arc<[PortableTool]>>,
     /// The server's count of tool list changes when `tools` was loaded.
@@ -187,6 +190,7 @@ impl ServerHandle {
         let transport = match &self.entry.location {
             ServerLocation::Process { argv, environment, cwd } => {
                 let grants = known.grants(&self.entry);
+                let remedies = ServerRemedies::new(&self.entry, grants, runtime.workspace());
                 let (mut network, mut environment) = (grants.network.clone(), environment.clone());
                 match PackageRunner::of(argv) {
                     Some(runner) if self.entry.downloads => network = runner.download_network(&network),
@@ -208,7 +212,9 @@ impl ServerHandle {
                 };
                 let process = runtime.start_server(&launch)?;
                 starting = Some(EndIfRefused::watch(&process.control));
-                ServerTransport::Stdio(pipes(process))
+                let control = Arc::clone(&process.control);
+                self.state().refusals = Some(ServerRefusals { control, remedies: remedies.clone() });
+                ServerTransport::Stdio(pipes(process, remedies))
             }
             ServerLocation::Http { url, headers, .. } => ServerTransport::Http(HttpEndpoint {
                 url: url.clone(),
@@ -304,6 +310,11 @@ impl ServerHandle {
         if state.client.as_ref().is_some_and(|handle| Arc::ptr_eq(handle, client)) {
             state.client = None;
         }
+    }
+
+    /// What the sandbox refuses to the server, if it is a process.
+    pub(super) fn refusals(&self) -> Option<ServerRefusals> {
+        self.state().refusals.clone()
     }
 
     /// Whether there is a connection.

@@ -8,6 +8,7 @@ mod expand;
 mod handle;
 mod package_runner;
 mod process;
+mod refusals;
 mod source;
 mod state;
 mod tool;

@@ -10,19 +10,21 @@ use haft_tool::Exit;
 
 use haft_mcp::client::{ProcessHandle, ProcessPipes};
 
+use super::refusals::ServerRemedies;
+
 /// How long a server may take to start after a connection was refused to it.
 const REFUSED_START_TIMEOUT: Duration = Duration::from_secs(5);
 /// A server that takes longer than this to start has failed in any case.
 const START_TIMEOUT: Duration = Duration::from_mins(3);
 
 /// The pipes of a server process and the handle that ends it.
-pub(super) fn pipes(process: ServerProcess) -> ProcessPipes {
+pub(super) fn pipes(process: ServerProcess, remedies: ServerRemedies) -> ProcessPipes {
     let ServerProcess { input, output, errors, control } = process;
     ProcessPipes {
         stdin: input,
         stdout: output,
         stderr: errors,
-        process: Box::new(ServerProcessExit(control)),
+        process: Box::new(ServerProcessExit { control, remedies }),
     }
 }
 
@@ -46,7 +48,10 @@ impl EndIfRefused {
 }
 
 /// The sandbox sends SIGTERM first and SIGKILL later, to the whole process tree, so terminate and kill are the same.
-struct ServerProcessExit(Arc<ServerControl>);
+struct ServerProcessExit {
+    control: Arc<ServerControl>,
+    remedies: ServerRemedies,
+}
 
 impl ProcessHandle for ServerProcessExit {
     fn exit_fd(&self) -> Option<BorrowedFd<'_>> {
@@ -55,19 +60,19 @@ impl ProcessHandle for ServerProcessExit {
     }
 
     fn wait(&self, limit: Duration) -> Option<String> {
-        self.0.wait(limit).map(|exit| describe_exit(&exit))
+        self.control.wait(limit).map(|exit| describe_exit(&exit, &self.remedies))
     }
 
     fn terminate(&self) {
-        self.0.stop();
+        self.control.stop();
     }
 
     fn kill(&self) {
-        self.0.stop();
+        self.control.stop();
     }
 }
 
-fn describe_exit(ended: &ServerExit) -> String {
+fn describe_exit(ended: &ServerExit, remedies: &ServerRemedies) -> String {
     let mut words = match ended.exit {
         Some(Exit::Code(code)) => format!("exit status {code}"),
         Some(Exit::Signal(signal)) => format!("signal {signal}"),
@@ -79,7 +84,7 @@ fn describe_exit(ended: &ServerExit) -> String {
     }
     // A refusal by the sandbox is often the reason for the exit.
     for denial in ended.denials.iter().take(3) {
-        words.push_str(&format!("; {}", denial.line()));
+        words.push_str(&format!("; {}", remedies.line(denial)));
     }
     words
 }

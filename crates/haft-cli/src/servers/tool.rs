@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use haft_tool::{
-    AnyTool, Bound, Definition, Effect, EffectKind, Output, Perform, Planned, Planning, Progress, ToolError,
-    World,
+    AnyTool, Bound, Content, Definition, Effect, EffectKind, Output, Perform, Planned, Planning, Progress,
+    ToolError, World,
 };
 use serde_json::Value;
 
@@ -63,13 +63,25 @@ impl RemoteTool {
             trace: trace.as_ref(),
             ..ToolCallOptions::new(world.cancelled())
         };
+        let refusals = self.handle.refusals().map(|refusals| (refusals.control.refusal_position(), refusals));
         let result = client.call_tool(&self.tool.name, arguments, &options);
-        result.map(|result| output(result, MAX_RESULT_CHARS)).map_err(|error| {
-            if matches!(error.kind, McpError::Disconnected | McpError::Unreachable | McpError::Closed) {
-                self.handle.lost(&client);
+        let refused = refusals.and_then(|(position, refusals)| refusals.since(position));
+        let refused = refused.map(|lines| format!("\n{lines}"));
+        match result {
+            Ok(result) => {
+                let mut output = output(result, MAX_RESULT_CHARS);
+                output.content.extend(refused.map(|lines| Content::Text { text: lines.into() }));
+                Ok(output)
             }
-            self.handle.tool_error(&error)
-        })
+            Err(error) => {
+                if matches!(error.kind, McpError::Disconnected | McpError::Unreachable | McpError::Closed) {
+                    self.handle.lost(&client);
+                }
+                let mut error = self.handle.tool_error(&error);
+                error.message.extend(refused);
+                Err(error)
+            }
+        }
     }
 }
 

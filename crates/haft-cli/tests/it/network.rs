@@ -1,7 +1,7 @@
 //! Commands without network: refused at once, asked about, allowed by presets and settings.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
@@ -79,6 +79,30 @@ fn refusal_names_the_host_and_the_flag_at_once() {
                         allow it: --network registry.npmjs.invalid";
         assert_eq!(ran.stdout.trim_end(), expected, "{namespaces}: {}", ran.stderr);
         assert_eq!(ran.stderr.trim_end(), REFUSAL, "{namespaces}");
+    }
+}
+
+#[test]
+fn refused_writes_and_reads_are_told_at_once_and_once() {
+    for namespaces in ["true", "false"] {
+        let fixture = NetworkFixture::new();
+        fixture.cli.write(".env", "KEY=1\n");
+        // It goes on when the refusal was shown.
+        let script = "for i in 1 2 3; do echo x > /etc/haft-test; cat .env; done; read -r line; echo $line";
+        let mut command = fixture.command(&["sandbox", "--timeout", "60s", "--", "bash", "-c", script]);
+        command.env("HAFT_NAMESPACES", namespaces).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut haft = command.stderr(Stdio::piped()).spawn().unwrap();
+        let mut errors = BufReader::new(haft.stderr.take().unwrap());
+        let mut said = String::new();
+        while !said.contains("Refused: read") {
+            assert!(errors.read_line(&mut said).unwrap() > 0, "{namespaces}: {said}");
+        }
+        haft.stdin.take().unwrap().write_all(b"went on\n").unwrap();
+        errors.read_to_string(&mut said).unwrap();
+        assert_eq!(String::from_utf8(haft.wait_with_output().unwrap().stdout).unwrap(), "went on\n");
+        for refusal in ["Refused: write /etc/haft-test: ", "Refused: read "] {
+            assert_eq!(said.matches(refusal).count(), 1, "{namespaces}: {said}");
+        }
     }
 }
 
@@ -280,7 +304,10 @@ fn server_that_cannot_start_fails_with_its_errors_and_the_refusals() {
     let ran = fixture.command(&["mcp", "test", "stuck", "--mcp-config", &config]).output().unwrap();
     let said = String::from_utf8_lossy(&ran.stderr).into_owned();
     assert!(!ran.status.success());
-    assert!(said.contains("cannot download myself") && said.contains(REFUSAL), "{said}");
+    let (refusal, _) = REFUSAL.split_once("--network").unwrap();
+    let refusal =
+        format!("{refusal}network = [\"registry.npmjs.invalid\"] for the server stuck in the command line");
+    assert!(said.contains("cannot download myself") && said.contains(&refusal), "{said}");
 }
 
 #[test]

@@ -33,6 +33,37 @@ fn variables_are_passed_on_request() {
 }
 
 #[test]
+fn receipts_say_what_is_weaker_than_it_could_be() {
+    let fixture = SandboxFixture::new(User::Current);
+    let enforcement = |abi: &str, namespaces: &str| {
+        let mut command = fixture.sandboxed(&["--json"], "true");
+        let ran = fixture.run(command.env("HAFT_NAMESPACES", namespaces).env("HAFT_LANDLOCK_ABI", abi));
+        let said: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        let shown = fixture.haft(&["show", &said["receipt"]["id"].to_string()]).stdout;
+        let how = said["receipt"]["enforcement"].as_str().unwrap().to_owned();
+        assert!(shown.contains(&how), "{shown}");
+        how
+    };
+    let how = enforcement("5", "false");
+    for words in [
+        "weaker: commands see the machine's processes, /tmp, /run",
+        "UDP, System V IPC",
+        "no Landlock for signals and abstract sockets",
+    ] {
+        assert!(how.contains(words), "{words}: {how}");
+    }
+    assert!(enforcement("3", "false").contains("no Landlock for TCP ports, device ioctls, signals"));
+    let how = enforcement("5", "true");
+    assert!(
+        how.starts_with("no namespaces")
+            || how.ends_with("commands of the session can send each other signals"),
+        "{how}"
+    );
+    let how = enforcement("6", "true");
+    assert_eq!(how.contains("weaker"), !how.starts_with("namespaces, Landlock 6"), "{how}");
+}
+
+#[test]
 fn processes_of_a_session_leave_some_to_the_machine() {
     let fixture = SandboxFixture::new(User::Current);
     let read = "cat /proc/sys/kernel/pid_max";
@@ -120,6 +151,12 @@ fn home_entries_are_shown_on_request_and_reads_can_be_confined() {
     assert_eq!(run(&fixture, &["--show-home", ".config/tool"], show).1, "snoutside\nsystem\n");
     let confined = "cat ~/notes 2>/dev/null; ls -A /root /home /srv 2>/dev/null | grep -v '^/\\|^$'; echo x > made; cat made; cat /etc/hostname >/dev/null && echo system";
     assert_eq!(run(&fixture, &["--read", "workspace"], confined).1, "x\nsystem\n");
+    // Of directories that also have credentials, what tools need is there.
+    let tools = [".cabal/bin/tool", ".rye/shims/tool", ".local/share/uv/tools/tool", ".stack/programs/tool"];
+    for tool in tools {
+        fixture.file(&format!("home/{tool}"), "t");
+    }
+    assert_eq!(run(&fixture, &[], &format!("cd; cat {}", tools.join(" "))).1, "tttt");
     let mut command = fixture.sandboxed(&["--read", "workspace"], "true");
     let ran = fixture.run(command.env("HAFT_NAMESPACES", "false"));
     assert!(ran.code != 0 && ran.stderr.contains("Reads cannot be confined"), "{}", ran.stderr);

@@ -75,6 +75,8 @@ pub(crate) struct PreparedSandbox {
     pub(crate) confinement: Confinement,
     pub(crate) witness: Option<WitnessConfig>,
     pub(crate) enforcement: String,
+    /// What is weaker than with all layers.
+    pub(crate) weaker: Vec<String>,
 }
 
 impl SessionState {
@@ -217,8 +219,29 @@ impl SessionState {
             Err(reason) => format!("no namespaces ({reason})"),
         };
         let enforcement = format!("{isolated}, Landlock {abi}, seccomp, {recorded}");
-        Ok(PreparedSandbox { confinement, witness, enforcement })
+        let weaker = match session {
+            Some(_) if abi >= MIN_ABI_WITH_SIGNALS => Vec::new(),
+            Some(_) => vec!["commands of the session can send each other signals".to_owned()],
+            None => weaker_without_namespaces(abi, open_network),
+        };
+        Ok(PreparedSandbox { confinement, witness, enforcement, weaker })
     }
+}
+
+/// What namespaces would hold, too.
+fn weaker_without_namespaces(abi: u32, open_network: bool) -> Vec<String> {
+    let udp = if open_network { "" } else { "UDP, " };
+    let mut weaker = vec![
+        "commands see the machine's processes, /tmp, /run and all of the home but secrets".to_owned(),
+        format!(
+            "writing /tmp, {udp}System V IPC and sockets of other programs are refused instead of private"
+        ),
+    ];
+    let missing = ruleset::missing_parts(abi).join(", ");
+    if !missing.is_empty() {
+        weaker.push(format!("no Landlock for {missing}"));
+    }
+    weaker
 }
 
 /// A directory of the session for shared memory and semaphores.

@@ -62,10 +62,7 @@ fn landlock() -> Layer {
             return layer(unavailable(format!("it could not be tried: {error}")), Some(remedy));
         }
     }
-    let parts =
-        [(3, "file truncation"), (4, "TCP ports"), (5, "device ioctls"), (6, "signals and abstract sockets")];
-    let missing: Vec<String> =
-        parts.iter().filter(|(since, _)| abi < *since).map(|(_, part)| (*part).to_owned()).collect();
+    let missing: Vec<String> = ruleset::missing_parts(abi).into_iter().map(str::to_owned).collect();
     let remedy = (!missing.is_empty())
         .then_some("Linux 6.12 or later has them; until then only the witness restricts them");
     layer(LayerLevel::without(missing), remedy)

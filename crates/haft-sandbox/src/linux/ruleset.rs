@@ -177,6 +177,13 @@ pub(super) fn abi() -> Result<u32, Errno> {
     Ok(limit.map_or(version, |limit: u32| version.min(limit.max(1))))
 }
 
+/// What a version of Landlock does not restrict.
+pub(super) fn missing_parts(abi: u32) -> Vec<&'static str> {
+    let parts =
+        [(3, "file truncation"), (4, "TCP ports"), (5, "device ioctls"), (6, "signals and abstract sockets")];
+    parts.iter().filter(|(since, _)| abi < *since).map(|(_, part)| *part).collect()
+}
+
 fn file_type(fd: &OwnedFd) -> Result<FileType, Errno> {
     Ok(FileType::from_raw_mode(rustix::fs::fstat(fd)?.st_mode))
 }

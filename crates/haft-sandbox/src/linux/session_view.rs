@@ -20,11 +20,14 @@ use crate::session::{GRADLE_SHARED_CACHE, copy_registry_settings, create_own_dir
 
 /// Temporary directories, of which every session has its own.
 const TEMP_DIRS: &[(&str, &str)] = &[("/tmp", "tmp"), ("/var/tmp", "var-tmp")];
-/// Entries of the home directory with a dot that commands see: toolchains, and what has no secrets.
+/// Entries of the home directory with a dot that commands see: toolchains, and what has no secrets. Of a directory that also
+/// has credentials, the parts that tools need; where those lie deeper, they are in `SECRETS` of haft-policy.
 const VISIBLE_DOT_ENTRIES: &[&str] = &[
     ".asdf",
     ".bun/bin",
-    ".cabal",
+    ".cabal/bin",
+    ".cabal/packages",
+    ".cabal/store",
     ".cache/ms-playwright",
     ".cargo/bin",
     ".cargo/env",
@@ -48,7 +51,8 @@ const VISIBLE_DOT_ENTRIES: &[&str] = &[
     ".local/share/fnm",
     ".local/share/mise",
     ".local/share/pipx",
-    ".local/share/uv",
+    ".local/share/uv/python",
+    ".local/share/uv/tools",
     ".mix",
     ".nix-defexpr",
     ".nix-profile",
@@ -61,7 +65,13 @@ const VISIBLE_DOT_ENTRIES: &[&str] = &[
     ".rbenv",
     ".rustup",
     ".rvm",
-    ".rye",
+    ".rye/env",
+    ".rye/pip-tools",
+    ".rye/py",
+    ".rye/self",
+    ".rye/shims",
+    ".rye/tools",
+    ".rye/uv",
     ".sdkman",
     ".stack",
     ".swiftly",

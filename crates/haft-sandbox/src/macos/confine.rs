@@ -15,8 +15,14 @@ use crate::session::{CommandRequest, NetworkReach};
 /// Applies a profile to itself and executes a program. The alternative, `sandbox_init`, cannot be called between fork and
 /// exec, because it allocates.
 pub(super) const SANDBOX_EXEC: &str = "/usr/bin/sandbox-exec";
-const ENFORCEMENT: &str =
-    "Seatbelt, no witness: changes are found by comparing before and after, git configuration is read-only";
+const ENFORCEMENT: &str = "Seatbelt, no witness";
+/// What the witness of Linux would do.
+const WEAKER: &[&str] = &[
+    "changes are found by comparing before and after, in the workspace and granted paths only",
+    "refusals are not listed",
+    "git configuration is read-only as a whole",
+    "processes that leave the command's group survive it, and have no limits as a whole",
+];
 
 /// Namespaces, which macOS does not have.
 pub(crate) enum SessionView {}
@@ -36,6 +42,7 @@ pub(crate) struct SessionState;
 pub(crate) struct PreparedSandbox {
     pub(crate) confinement: Confinement,
     pub(crate) enforcement: String,
+    pub(crate) weaker: Vec<String>,
 }
 
 impl SessionState {
@@ -58,7 +65,8 @@ impl SessionState {
         let wrapper = wrapper.into_iter().collect::<Result<_, _>>();
         let wrapper = wrapper.map_err(|_| ToolError::internal("a Seatbelt profile has a NUL byte"))?;
         let confinement = Confinement { wrapper, limits };
-        Ok(PreparedSandbox { confinement, enforcement: ENFORCEMENT.to_owned() })
+        let weaker = WEAKER.iter().map(|&part| part.to_owned()).collect();
+        Ok(PreparedSandbox { confinement, enforcement: ENFORCEMENT.to_owned(), weaker })
     }
 }
 

@@ -41,7 +41,7 @@ pub(crate) use sys::{block_signals, last_error, pipe, process_group, restore_sig
 #[cfg(target_os = "linux")]
 pub(crate) use sys::{exit, keep_only};
 
-use crate::session::{CommandSandbox, NetworkHooks, SessionSandbox};
+use crate::session::{CommandHooks, CommandSandbox, SessionSandbox};
 use crate::{Environment, platform};
 
 /// How long a command is tried to be started while the machine has no process left.
@@ -63,7 +63,7 @@ struct SandboxSettings {
     session: Arc<SessionSandbox>,
     scope: Arc<Scope>,
     record: Arc<dyn Record>,
-    network: NetworkHooks,
+    hooks: CommandHooks,
     /// The name of the caches, if they are not the workspace's.
     caches: Option<Arc<str>>,
 }
@@ -78,14 +78,14 @@ impl LocalProcesses {
     /// The same processes, restricted to `scope` by the kernel; every change is reported to `record`.
     #[must_use]
     pub fn sandboxed(self, session: Arc<SessionSandbox>, scope: Arc<Scope>, record: Arc<dyn Record>) -> Self {
-        let network = NetworkHooks::default();
-        Self { sandbox: Some(SandboxSettings { session, scope, record, network, caches: None }), ..self }
+        let hooks = CommandHooks::default();
+        Self { sandbox: Some(SandboxSettings { session, scope, record, hooks, caches: None }), ..self }
     }
 
-    /// The same processes with these hooks of their network.
+    /// The same processes with these hooks.
     #[must_use]
-    pub fn with_network_hooks(&self, network: NetworkHooks) -> Self {
-        let sandbox = self.sandbox.clone().map(|sandbox| SandboxSettings { network, ..sandbox });
+    pub fn with_hooks(&self, hooks: CommandHooks) -> Self {
+        let sandbox = self.sandbox.clone().map(|sandbox| SandboxSettings { hooks, ..sandbox });
         Self { sandbox, ..self.clone() }
     }
 
@@ -265,9 +265,9 @@ impl LocalProcesses {
     ) -> Result<CommandSandbox, ToolError> {
         let terminal = inherit.then(|| rustix::termios::ttyname(rustix::stdio::stdin(), Vec::new()).ok());
         let terminal = terminal.flatten().map(|name| PathBuf::from(OsString::from_vec(name.into_bytes())));
-        let SandboxSettings { session, scope, network, caches, .. } = settings;
+        let SandboxSettings { session, scope, hooks, caches, .. } = settings;
         let setup = session.setup(scope, &self.environment, terminal.as_deref(), caches.as_deref())?;
-        session.prepare(scope, &setup, terminal.as_deref(), witness, network)
+        session.prepare(scope, &setup, terminal.as_deref(), witness, hooks)
     }
 }
 

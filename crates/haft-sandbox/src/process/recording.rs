@@ -60,9 +60,10 @@ impl Recording {
     fn start_witness(mut setup: RecordingSetup) -> Result<Self, ToolError> {
         let (waker, record) = (Arc::clone(&setup.waker), Arc::clone(&setup.record));
         let (reaper, inherits_streams) = (setup.reaper, setup.inherits_streams);
+        let on_refused = setup.sandbox.on_refused.take();
         let start = |config| {
             let end = Box::new(move || waker.wake());
-            crate::linux::Witness::start(config, record, reaper, end, inherits_streams)
+            crate::linux::Witness::start(config, record, reaper, end, inherits_streams, on_refused)
         };
         let witness = setup.sandbox.witness.take().map(start).transpose();
         let failed = |error| ToolError::io("The command's witness cannot be started", &error);

@@ -3,6 +3,7 @@
 mod caches;
 mod home;
 mod home_copies;
+mod hooks;
 mod network;
 mod redact;
 mod registry_settings;
@@ -19,6 +20,8 @@ use haft_tool::{Network, Scope, ToolError, lock};
 use haft_tool::{PreviewedChange, Record};
 
 use crate::denials::DenialList;
+#[cfg(target_os = "linux")]
+use crate::denials::RefusalSink;
 use crate::limits::CommandLimits;
 use crate::options::SandboxOptions;
 use crate::secrets::{PathResolver, SecretNames, locate_secrets};
@@ -26,11 +29,10 @@ use crate::snapshot::{Snapshot, SnapshotStore};
 use crate::{Environment, platform};
 pub use caches::{CachePolicy, CacheReport, remove_old_caches};
 #[cfg(target_os = "linux")]
-#[cfg(target_os = "linux")]
 pub(crate) use home::GRADLE_SHARED_CACHE;
 use home_copies::HomeCopies;
+pub use hooks::CommandHooks;
 pub(crate) use network::NetworkReach;
-pub use network::{NetworkHooks, RefusalSink};
 #[cfg(target_os = "linux")]
 pub(crate) use registry_settings::copy_registry_settings;
 pub use registry_settings::registry_hosts;
@@ -99,6 +101,9 @@ pub(crate) struct CommandSandbox {
     pub(crate) environment: Environment,
     /// What the proxy refused.
     pub(crate) refused: Arc<Mutex<DenialList>>,
+    /// Receives what is refused while the command runs.
+    #[cfg(target_os = "linux")]
+    pub(crate) on_refused: Option<RefusalSink>,
     /// How the command is confined, for its receipt.
     pub(crate) enforcement: String,
     /// Taken when the command is started.
@@ -110,6 +115,16 @@ pub(crate) struct CommandSandbox {
 /// The directory that holds the temporary directories of all sessions of this user.
 pub fn private_temp_directory() -> Option<PathBuf> {
     scratch::user_directory().ok()
+}
+
+/// How a command is confined, and what is weaker than it could be.
+fn describe_enforcement(prepared: &platform::PreparedSandbox, network: &Network) -> String {
+    let mut text = format!("{}; {}", prepared.enforcement, network::describe(network));
+    if !prepared.weaker.is_empty() {
+        text.push_str("; weaker: ");
+        text.push_str(&prepared.weaker.join("; "));
+    }
+    text
 }
 
 impl SessionSandbox {
@@ -185,9 +200,9 @@ impl SessionSandbox {
         terminal: Option<&Path>,
         #[cfg_attr(not(target_os = "linux"), expect(unused_variables, reason = "only Linux has a witness"))]
         witness: bool,
-        hooks: &NetworkHooks,
+        hooks: &CommandHooks,
     ) -> Result<CommandSandbox, ToolError> {
-        let refused = Arc::default();
+        let refused = Arc::new(Mutex::new(DenialList::new(hooks.on_refused.clone())));
         let listener = setup.listen(&scope.network)?;
         let address = listener.as_ref().and_then(|listener| listener.local_addr().ok());
         let network = setup.reach(&scope.network, address);
@@ -203,13 +218,16 @@ impl SessionSandbox {
             witness,
         })?;
         let environment = network::environment(&setup.environment, &scope.network, address);
+        let enforcement = describe_enforcement(&prepared, &scope.network);
         Ok(CommandSandbox {
             confinement: Some(prepared.confinement),
             #[cfg(target_os = "linux")]
             witness: prepared.witness,
             environment,
             refused,
-            enforcement: format!("{}; {}", prepared.enforcement, network::describe(&scope.network)),
+            #[cfg(target_os = "linux")]
+            on_refused: hooks.on_refused.clone(),
+            enforcement,
             proxy,
             _scratch: Arc::clone(&setup.scratch),
         })

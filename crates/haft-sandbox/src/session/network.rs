@@ -3,14 +3,12 @@
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 
-use haft_net::proxy::{
-    HostAsker, ParentProxies, ProxySettings, RefusedConnection, proxy_variables, refusal_variables,
-};
+use haft_net::proxy::{ParentProxies, ProxySettings, RefusedConnection, proxy_variables, refusal_variables};
 use haft_policy::preset_of_host;
 use haft_tool::net::Domains;
-use haft_tool::{Denial, Network, ToolError, lock};
+use haft_tool::{Network, ToolError, lock};
 
-use super::ScopeSetup;
+use super::{CommandHooks, ScopeSetup};
 use crate::Environment;
 use crate::denials::DenialList;
 
@@ -27,19 +25,7 @@ pub(crate) enum NetworkReach {
     All,
 }
 
-/// Receives a refused connection.
-pub type RefusalSink = Arc<dyn Fn(&Denial) + Send + Sync>;
-
-/// Receives what the proxy refuses, and decides about hosts that are not listed.
-#[derive(Clone, Default)]
-pub struct NetworkHooks {
-    /// Called once per refused host and port, on a thread of the proxy.
-    pub on_refused: Option<RefusalSink>,
-    /// Decides about hosts that are not listed; without it they are refused.
-    pub asker: Option<Arc<dyn HostAsker>>,
-}
-
-impl NetworkHooks {
+impl CommandHooks {
     /// The settings of a command's proxy; what it refuses is added to `refused`.
     pub(super) fn proxy_settings(
         &self,
@@ -61,7 +47,7 @@ impl NetworkHooks {
     }
 
     fn report_to(&self, refused: &Arc<Mutex<DenialList>>) -> Box<dyn Fn(RefusedConnection) + Send + Sync> {
-        let (refused, on_refused) = (Arc::clone(refused), self.on_refused.clone());
+        let (refused, on_refused_host) = (Arc::clone(refused), self.on_refused_host.clone());
         Box::new(move |denied| {
             let allow = denied.allow.map(|entry| match preset_of_host(&denied.host) {
                 Some(preset) if !entry.contains(',') => format!("--network {entry}, or --network {preset}"),
@@ -69,8 +55,8 @@ impl NetworkHooks {
             });
             let place = format!("{}:{}", denied.host, denied.port);
             let added = lock(&refused).add("connect", place, denied.why, allow).cloned();
-            if let (Some(denial), Some(on_refused)) = (added, &on_refused) {
-                on_refused(&denial);
+            if let (Some(denial), Some(on_refused_host)) = (added, &on_refused_host) {
+                on_refused_host(&denial);
             }
         })
     }

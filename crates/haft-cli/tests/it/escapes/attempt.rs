@@ -8,7 +8,7 @@ use crate::escapes::outside_process::OutsideProcess;
 use crate::escapes::pids_limit::PidsLimit;
 use crate::escapes::planted;
 use crate::fixture::cli::RunOutput;
-use crate::fixture::sandbox::{CANARY, SandboxFixture, User};
+use crate::fixture::sandbox::{CANARY, OLDER_LANDLOCK_ABIS, SandboxFixture, User};
 use crate::fixture::tree::{Tree, differences, walk};
 
 /// What an attempt is run with.
@@ -42,23 +42,45 @@ pub(crate) struct Escape {
     real: Real,
     limits_pids: bool,
     harmless_in_namespaces: bool,
+    stays_in_session: bool,
 }
 
-/// Whether commands have namespaces of their own.
+/// What the kernel offers to the sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Isolation {
-    Namespaces,
-    LandlockAlone,
+struct Isolation {
+    namespaces: bool,
+    /// The version of Landlock that is simulated.
+    landlock_abi: Option<usize>,
 }
 
 impl Isolation {
-    const ALL: [Self; 2] = [Self::Namespaces, Self::LandlockAlone];
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::Namespaces => "with namespaces",
-            Self::LandlockAlone => "without namespaces",
+    /// With and without namespaces, and for one of the users an older Landlock: which attempt has which of them depends on its
+    /// index, so that all are tried and the time stays short. `EVERY_ABI=1` tries every attempt with each.
+    fn all(user: User, index: usize) -> Vec<Self> {
+        let mut all = vec![
+            Self { namespaces: true, landlock_abi: None },
+            Self { namespaces: false, landlock_abi: None },
+        ];
+        if std::env::var_os("EVERY_ABI").is_some() {
+            let older =
+                (1..=OLDER_LANDLOCK_ABIS).flat_map(|abi| [true, false].map(|namespaces| (abi, namespaces)));
+            all.extend(older.map(|(abi, namespaces)| Self { namespaces, landlock_abi: Some(abi) }));
+            return all;
         }
+        let users = User::all();
+        if users.get(index % users.len()) == Some(&user) {
+            let turn = index / users.len();
+            // Without namespaces more depends on Landlock.
+            let namespaces = turn % 3 == 2;
+            all.push(Self { namespaces, landlock_abi: Some(turn % OLDER_LANDLOCK_ABIS + 1) });
+        }
+        all
+    }
+
+    fn describe(self) -> String {
+        let with = if self.namespaces { "with namespaces" } else { "without namespaces" };
+        let abi = self.landlock_abi.map(|abi| format!(", Landlock {abi}")).unwrap_or_default();
+        format!("{with}{abi}")
     }
 }
 
@@ -76,6 +98,7 @@ pub(crate) const fn sh(name: &'static str, script: &'static str) -> Escape {
         real: Real::Anyone,
         limits_pids: false,
         harmless_in_namespaces: false,
+        stays_in_session: false,
     }
 }
 
@@ -125,6 +148,12 @@ impl Escape {
         self
     }
 
+    /// Before Linux 6.12 it reaches other processes of the session in namespaces, and no others.
+    pub(crate) const fn stays_in_session(mut self) -> Self {
+        self.stays_in_session = true;
+        self
+    }
+
     fn script(&self, fixture: &SandboxFixture, outsider: &OutsideProcess) -> String {
         let mut script = String::new();
         for (name, path) in
@@ -163,7 +192,10 @@ impl Escape {
                 flags.extend(["--timeout", "60000"]);
             }
             let mut command = fixture.sandboxed(&flags, &script);
-            command.env("HAFT_NAMESPACES", (isolation == Isolation::Namespaces).to_string());
+            command.env("HAFT_NAMESPACES", isolation.namespaces.to_string());
+            if let Some(abi) = isolation.landlock_abi {
+                command.env("HAFT_LANDLOCK_ABI", abi.to_string());
+            }
             for name in [
                 "OPENAI_API_KEY",
                 "ANTHROPIC_API_KEY",
@@ -274,6 +306,13 @@ fn set(user: User) -> SandboxFixture {
         "home/.netrc",
         "home/.config/gh/hosts.yml",
         "home/.npmrc",
+        "home/.rye/credentials",
+        "home/.rye/config.toml",
+        "home/.local/share/uv/credentials/credentials.toml",
+        "home/.stack/upload/credentials.json",
+        "home/.cabal/config",
+        "home/.dotnet/corefx/cryptography/x509stores/my/0123.pfx",
+        "home/.opam/plugins/opam-publish/me.token",
         "ledger/private",
     ] {
         fixture.file(name, &format!("KEY={CANARY}\n"));
@@ -358,13 +397,14 @@ pub(crate) fn nothing_escapes(class: &str, table: &[Escape]) {
 /// Every attempt of a class, by one user.
 pub(crate) fn nothing_escapes_from(user: User, class: &str, table: &[Escape]) {
     let mut failures = String::new();
-    for escape in table.iter().filter(|escape| is_wanted(escape.name)) {
-        for isolation in Isolation::ALL {
-            if isolation == Isolation::Namespaces && escape.harmless_in_namespaces {
+    for (index, escape) in table.iter().enumerate().filter(|(_, escape)| is_wanted(escape.name)) {
+        for isolation in Isolation::all(user, index) {
+            let reaches_session = isolation.landlock_abi.is_some() && escape.stays_in_session;
+            if isolation.namespaces && (escape.harmless_in_namespaces || reaches_session) {
                 continue;
             }
             for line in escape.run(user, Some(isolation)) {
-                let (name, user, isolation) = (escape.name, user.word(), isolation.word());
+                let (name, user, isolation) = (escape.name, user.word(), isolation.describe());
                 writeln!(failures, "{class}, {name} ({user}, {isolation}): {line}").unwrap();
             }
         }

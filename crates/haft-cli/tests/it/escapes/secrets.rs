@@ -72,6 +72,16 @@ pub(crate) const TABLE: &[Escape] = &[
     sh("the keys of a cloud", "cat ~/.aws/credentials"),
     sh("passwords of the net", "cat ~/.netrc; cat ~/.npmrc; cat ~/.config/gh/hosts.yml"),
     sh(
+        "credentials in the directories of toolchains",
+        "for dir in .rye .local/share/uv .stack .cabal .dotnet .opam; do cat $(find -L $USER_HOME/$dir -type f); done",
+    ),
+    sh(
+        "credentials of toolchains by their paths",
+        "cd $USER_HOME; cat .rye/credentials .rye/config.toml .local/share/uv/credentials/credentials.toml\n\
+        cat .stack/upload/credentials.json .cabal/config .dotnet/corefx/cryptography/x509stores/my/0123.pfx\n\
+        cat .opam/plugins/opam-publish/me.token",
+    ),
+    sh(
         "a file of another user",
         "cat $OUT/foreign; cp $OUT/foreign copy; cat copy; ln -s $OUT/foreign l; cat l",
     )

@@ -40,6 +40,9 @@ pub(crate) const TABLE: &[Escape] = &[
     py("packets of the wire", "tried(socket.socket, socket.AF_PACKET, socket.SOCK_RAW, 3) and print('ESCAPED')").as_root(),
     py("the kernel's own sockets", "for protocol in (4, 9, 15, 16):\n  tried(socket.socket, socket.AF_NETLINK, socket.SOCK_RAW, protocol) and print('ESCAPED', protocol)"),
     py("the kernel's interfaces", "tried(socket.socket, socket.AF_NETLINK, socket.SOCK_RAW, 0) and print('ESCAPED')").harmless_in_namespaces(),
+    py("another program's messages of the kernel", "s = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)\n\
+        for peer in ((os.getpid(), 0), (0, 1)):\n  \
+        if tried(lambda: s.connect(peer) or True): print('ESCAPED', peer)").with(&["--network", "all"]).as_root(),
     py("the machine's host", "tried(socket.socket, socket.AF_VSOCK, socket.SOCK_STREAM) and print('ESCAPED')").untried(),
     py("the kernel's ciphers", "tried(socket.socket, socket.AF_ALG, socket.SOCK_SEQPACKET) and print('ESCAPED')").untried(),
     py("odd families", "for family in list(range(3, 10)) + list(range(11, 16)) + list(range(17, 46)):\n  \

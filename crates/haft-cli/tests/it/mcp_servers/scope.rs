@@ -5,6 +5,7 @@ use std::net::TcpListener;
 use serde_json::{Value, json};
 
 use crate::fixture::mcp_servers::{ServerFixture, and, everything, filesystem, hostile, memory};
+use crate::fixture::stdio_client::ServedClient;
 
 #[test]
 fn a_server_changes_nothing_unless_it_may_and_then_it_can_be_undone() {
@@ -32,6 +33,42 @@ fn a_server_changes_nothing_unless_it_may_and_then_it_can_be_undone() {
     assert_eq!(changed[0]["changes"][0]["path"], letter);
     fixture.done(&["undo", "--yes"]);
     assert_eq!(fixture.mcp.cli.read("letter.txt"), "Dear Ann,\n");
+}
+
+#[test]
+fn refusals_are_in_the_result_of_the_call_that_met_them_with_the_grant() {
+    let fixture = ServerFixture::with(&[("snoop", hostile("snoop", "-"))]);
+    let inside = fixture.mcp.path("new.txt");
+    let write = |path: &str| json!({"write": [path], "read": ["/dev/null"]});
+    let content = |said: &Value| said["content"].as_str().unwrap_or_default().to_owned();
+    let config = fixture.mcp.cli.config();
+
+    let said = content(&fixture.ask("snoop", "snoop", &write(&inside)));
+    let remedy = format!("; to allow it: writes = true for the server snoop in {}", config.display());
+    assert!(said.contains(&format!("Refused: write {inside}")) && said.contains(&remedy), "{said}");
+
+    // One server for several calls: each has its own refusals, repeated ones too.
+    let mut client = ServedClient::start(fixture.command(&["mcp"]));
+    client.initialize(&json!({}));
+    let mut call = |path: &str| {
+        let id =
+            client.request("tools/call", &json!({"name": "mcp__snoop__snoop", "arguments": write(path)}));
+        client.response(id)["result"]["content"].to_string()
+    };
+    for path in [inside.as_str(), "/etc/hostile", inside.as_str()] {
+        let said = call(path);
+        assert_eq!(said.matches("Refused: ").count(), 1, "{said}");
+        assert!(said.contains(&format!("Refused: write {path}: ")), "{said}");
+    }
+
+    fixture.own(&[]);
+    fixture.project(&[("snoop", hostile("snoop", "-"))]);
+    fixture.done(&["mcp", "trust", "snoop", "--yes"]);
+    let connect = json!({"write": ["/dev/null"], "read": ["/dev/null"], "connect": ["192.0.2.1:443"]});
+    let said = content(&fixture.ask("snoop", "snoop", &connect));
+    let expected = "Refused: connect 192.0.2.1:443: the network is not part of the scope; to allow it: haft mcp trust \
+                    snoop --network 192.0.2.1";
+    assert!(said.contains(expected), "{said}");
 }
 
 #[test]
@@ -83,7 +120,8 @@ fn looks_around(fixture: &ServerFixture, port: u16) -> Value {
         "read": [fixture.mcp.path("letter.txt"), ledger, config],
     });
     let said = fixture.ask("snoop", "snoop", &looked);
-    serde_json::from_str(said["content"].as_str().unwrap_or_default()).unwrap_or(said)
+    let (seen, _refusals) = said["content"].as_str().unwrap_or_default().split_once('\n').unwrap_or_default();
+    serde_json::from_str(seen).unwrap_or(said)
 }
 
 #[test]

@@ -100,12 +100,12 @@ fn e07_address_without_a_family_does_not_serve_on_every_interface() {
 
 #[test]
 fn e09_number_of_a_closed_terminal_opens_no_other_terminal() {
-    let fixture = SandboxFixture::new(User::Current);
-    // The command frees a number and waits; the test's own terminal then gets it.
-    let ran = python(
-        &fixture,
-        "false",
-        "import os, pty\n\
+    in_every_mode(|fixture, namespaces| {
+        // The command frees a number and waits; the test's own terminal then gets it.
+        let ran = python(
+            fixture,
+            namespaces,
+            "import os, pty\n\
          master, slave = pty.openpty()\n\
          name = os.ttyname(slave)\n\
          os.close(slave); os.close(master)\n\
@@ -113,8 +113,14 @@ fn e09_number_of_a_closed_terminal_opens_no_other_terminal() {
          try: os.open(name, os.O_RDWR | os.O_NOCTTY); print('opened')\n\
          except OSError as error: print(type(error).__name__)\n\
          master, slave = pty.openpty(); print(os.isatty(os.open(os.ttyname(slave), os.O_RDWR | os.O_NOCTTY)))\n",
-    );
-    assert!(ran.stdout.ends_with("True\n") && !ran.stdout.contains("opened"), "{}{}", ran.stdout, ran.stderr);
+        );
+        assert!(
+            ran.stdout.ends_with("True\n") && !ran.stdout.contains("opened"),
+            "{namespaces}: {}{}",
+            ran.stdout,
+            ran.stderr
+        );
+    });
 }
 
 #[test]

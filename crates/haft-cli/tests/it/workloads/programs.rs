@@ -22,6 +22,8 @@ X
 python3 p.py").needs_namespaces(),
     work("pairs of datagram sockets", "python3 -c \"import socket; a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM); a.send(b'1'); a.send(b'22'); print(b.recv(9), b.recv(9))\""),
     work("network interfaces of python", "python3 -c 'import socket; print([name for _, name in socket.if_nameindex()][:1])'").needs_namespaces(),
+    work("all network interfaces", "python3 -c 'import socket; print(socket.if_nameindex())'").with(&["--network", "all"]),
+    work("all network interfaces of node", "node -p 'Object.keys(os.networkInterfaces()).join()'").needs(&["node"]).with(&["--network", "all"]),
     work("network interfaces of node", "node -p \"JSON.stringify(require('os').networkInterfaces().lo)\"; node -e \"const d = require('dgram').createSocket('udp4'); d.on('message', m => { console.log(String(m)); d.close() }); d.bind(0, '127.0.0.1', () => d.send('hi', d.address().port, '127.0.0.1'))\"").needs(&["node"]).needs_namespaces(),
     work("network interfaces of java", r#"cat > I.java <<'X'
 import java.net.*;

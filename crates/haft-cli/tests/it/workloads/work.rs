@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use crate::fixture::sandbox::{SandboxFixture, User};
+use crate::fixture::sandbox::{OLDER_LANDLOCK_ABIS, SandboxFixture, User};
 use crate::fixture::tree::{differences, timeless};
 
 /// One piece of work, a script for bash.
@@ -18,10 +18,20 @@ pub(crate) struct Work {
     same_tree: bool,
     /// Whether it works only in namespaces.
     needs_namespaces: bool,
+    /// With older versions of Landlock it works another way.
+    min_landlock_abi: usize,
 }
 
 pub(crate) const fn work(name: &'static str, script: &'static str) -> Work {
-    Work { name, needs: &[], flags: &[], script, same_tree: true, needs_namespaces: false }
+    Work {
+        name,
+        needs: &[],
+        flags: &[],
+        script,
+        same_tree: true,
+        needs_namespaces: false,
+        min_landlock_abi: 1,
+    }
 }
 
 impl Work {
@@ -47,8 +57,15 @@ impl Work {
         self
     }
 
-    /// What went another way inside than outside, with and without namespaces.
-    fn differs(&self, user: User) -> Vec<String> {
+    /// With older versions of Landlock it works another way.
+    pub(crate) const fn needs_landlock(mut self, abi: usize) -> Self {
+        self.min_landlock_abi = abi;
+        self
+    }
+
+    /// What went another way inside than outside, with and without namespaces, and for one of the users with an older Landlock:
+    /// with which of them depends on the index.
+    fn differs(&self, user: User, index: usize) -> Vec<String> {
         let plain = SandboxFixture::new(user);
         for program in self.needs {
             if plain.unsandboxed(&format!("{program} --version || {program} -v")).code != 0 {
@@ -61,10 +78,19 @@ impl Work {
         if outside.code != 0 {
             return vec![format!("it does not work outside either: {}{}", outside.stdout, outside.stderr)];
         }
-        let modes: &[&str] = if self.needs_namespaces { &["true"] } else { &["true", "false"] };
-        let wrong = modes.iter().flat_map(|namespaces| {
-            let lines = self.differs_from(&plain, &outside.stdout, &script, user, namespaces);
-            lines.into_iter().map(move |line| format!("namespaces {namespaces}: {line}"))
+        let modes: &[bool] = if self.needs_namespaces { &[true] } else { &[true, false] };
+        let mut modes: Vec<_> = modes.iter().map(|namespaces| (*namespaces, None)).collect();
+        let users = User::all();
+        if users.get(index % users.len()) == Some(&user) {
+            let abi = (index / users.len() % OLDER_LANDLOCK_ABIS + 1).max(self.min_landlock_abi);
+            modes.push((self.needs_namespaces, Some(abi)));
+        }
+        let wrong = modes.into_iter().flat_map(|(namespaces, landlock_abi)| {
+            let held = SandboxFixture::new(user).with_namespaces(namespaces);
+            let lines = self.differs_from(&plain, &outside.stdout, &script, &held, landlock_abi);
+            lines
+                .into_iter()
+                .map(move |line| format!("namespaces {namespaces}, Landlock {landlock_abi:?}: {line}"))
         });
         wrong.collect()
     }
@@ -74,17 +100,20 @@ impl Work {
         plain: &SandboxFixture,
         outside: &str,
         script: &str,
-        user: User,
-        namespaces: &str,
+        held: &SandboxFixture,
+        landlock_abi: Option<usize>,
     ) -> Vec<String> {
-        let held = SandboxFixture::new(user);
-        let inside = held.run(held.sandboxed(self.flags, script).env("HAFT_NAMESPACES", namespaces));
+        let mut command = held.sandboxed(self.flags, script);
+        if let Some(abi) = landlock_abi {
+            command.env("HAFT_LANDLOCK_ABI", abi.to_string());
+        }
+        let inside = held.run(&mut command);
         let mut wrong = Vec::new();
         if inside.code != 0 {
             wrong.push(format!("it ended with {}: {}", inside.code, inside.stderr));
         }
         let plainly = |text: &str, fixture: &SandboxFixture| text.replace(&fixture.mark(), "FIXTURE");
-        let (expected, got) = (plainly(outside, plain), plainly(&inside.stdout, &held));
+        let (expected, got) = (plainly(outside, plain), plainly(&inside.stdout, held));
         if expected != got {
             wrong.extend(other_lines(&expected, &got));
         }
@@ -125,10 +154,9 @@ fn tell(text: &str) {
 pub(crate) fn all_work(table: &[Work]) {
     let mut failures = String::new();
     for user in User::all() {
-        for work in
-            table.iter().filter(|work| std::env::var("WORK").map_or(true, |wanted| wanted == work.name))
-        {
-            for line in work.differs(*user) {
+        let is_wanted = |work: &Work| std::env::var("WORK").map_or(true, |wanted| wanted == work.name);
+        for (index, work) in table.iter().enumerate().filter(|(_, work)| is_wanted(work)) {
+            for line in work.differs(*user, index) {
                 writeln!(failures, "{} ({}): {line}", work.name, user.word()).unwrap();
             }
         }

@@ -247,15 +247,22 @@ impl RuleList {
             (false, false) => refuse(libc::EACCES),
         };
         let stream_inet = if options.open_network || options.witness { ALLOW } else { refuse(libc::EACCES) };
-        let [unix, inet, inet6] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6].map(i32::cast_unsigned);
+        // With it programs list the interfaces, which they may use only with an open network.
+        let routes = if options.open_network { ALLOW } else { refuse(libc::EAFNOSUPPORT) };
+        let [unix, inet, inet6, netlink] =
+            [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK].map(i32::cast_unsigned);
         let [stream, packets] = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET].map(i32::cast_unsigned);
         self.add(
             libc::SYS_socket,
             &[
                 load(argument_offset(0)),
-                jump(libc::BPF_JEQ, unix, 3, 0),
-                jump(libc::BPF_JEQ, inet, 6, 0),
-                jump(libc::BPF_JEQ, inet6, 5, 0),
+                jump(libc::BPF_JEQ, unix, 7, 0),
+                jump(libc::BPF_JEQ, inet, 10, 0),
+                jump(libc::BPF_JEQ, inet6, 9, 0),
+                jump(libc::BPF_JEQ, netlink, 0, 3),
+                load(argument_offset(2)),
+                jump(libc::BPF_JEQ, libc::NETLINK_ROUTE.cast_unsigned(), 0, 1),
+                ret(routes),
                 ret(refuse(libc::EAFNOSUPPORT)),
                 // Datagrams can be sent to any socket of the machine without connecting. Raw ones are datagrams, too.
                 load(argument_offset(1)),

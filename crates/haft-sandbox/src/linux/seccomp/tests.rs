@@ -141,8 +141,18 @@ fn sockets_depend_on_the_network() {
     assert_eq!(socket(OPTIONS, libc::AF_INET, libc::SOCK_STREAM), ALLOW);
     assert_eq!(socket(OPTIONS, libc::AF_INET6, libc::SOCK_DGRAM | libc::SOCK_NONBLOCK), REPORT);
     assert_eq!(socket(open, libc::AF_INET, libc::SOCK_DGRAM), ALLOW);
-    for family in [libc::AF_NETLINK, libc::AF_PACKET, libc::AF_VSOCK, libc::AF_ALG] {
+    for family in [libc::AF_PACKET, libc::AF_VSOCK, libc::AF_ALG] {
         assert_eq!(socket(open, family, libc::SOCK_RAW), refuse(libc::EAFNOSUPPORT), "{family}");
+    }
+    let messages = |options, protocol| socket_of(options, libc::AF_NETLINK, libc::SOCK_RAW, protocol);
+    for (options, expected) in [
+        (open, ALLOW),
+        (FilterOptions { namespaces: true, ..open }, ALLOW),
+        (own, ALLOW),
+        (OPTIONS, refuse(libc::EAFNOSUPPORT)),
+    ] {
+        assert_eq!(messages(options, libc::NETLINK_ROUTE), expected, "{options:?}");
+        assert_eq!(messages(options, libc::NETLINK_KOBJECT_UEVENT), refuse(libc::EAFNOSUPPORT));
     }
 }
 

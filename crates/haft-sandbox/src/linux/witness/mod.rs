@@ -42,7 +42,7 @@ use haft_tool::{Change, Denial, Record, ToolError};
 use rustix::fs::{Mode, OFlags, ResolveFlags, Stat};
 
 use super::descriptors::receive_descriptor;
-use crate::denials::DenialList;
+use crate::denials::{DenialList, RefusalSink};
 use crate::limits::CommandLimits;
 use crate::process::block_signals;
 use crate::session::NetworkReach;
@@ -99,6 +99,7 @@ impl Witness {
         reaper: i32,
         end: Box<dyn Fn() + Send>,
         inherits_streams: bool,
+        on_refused: Option<RefusalSink>,
     ) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let its_stop = Arc::clone(&stop);
@@ -112,13 +113,15 @@ impl Witness {
             // The thread sets its umask for each call; this makes it independent of the process's umask.
             unshare_fs();
             policy.resources.enter();
+            let mut recorder = ChangeRecorder::new(record, &policy.scope.roots);
+            recorder.refused = DenialList::new(on_refused.clone());
             let supervisor = Supervisor {
                 listener: Arc::new(NotifyListener::new(listener)),
-                recorder: ChangeRecorder::new(record, &policy.scope.roots),
+                recorder,
                 private_changes: PrivateChanges::default(),
                 outside_names: OutsideNames::default(),
                 own_secrets: OwnSecrets::default(),
-                denials: DenialList::default(),
+                denials: DenialList::new(on_refused),
                 paths: PathLookup::new(
                     RootDir::new(root),
                     policy.shared_memory.clone(),

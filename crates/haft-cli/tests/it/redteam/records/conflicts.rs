@@ -10,86 +10,93 @@ use crate::fixture::wait_until;
 
 #[test]
 fn e38_undo_of_a_directory_with_later_files_changes_nothing() {
-    let fixture = SandboxFixture::new(User::Current);
-    assert_eq!(fixture.unsandboxed("echo old > a; echo old > b").code, 0);
-    let before = timeless(&fixture.work(), &[]);
-    assert_eq!(fixture.inside("echo new > a; rm b; mkdir d; echo x > d/x; echo y > d/y").code, 0);
-    fs::write(fixture.work().join("d/theirs"), "theirs").unwrap();
-    let left = timeless(&fixture.work(), &[]);
-    let undo = fixture.haft(&["undo", "--yes"]);
-    assert_eq!(undo.code, 1, "{}", undo.stderr);
-    assert!(undo.stdout.contains("d/theirs"), "{}", undo.stdout);
-    assert_eq!(differences(&left, &timeless(&fixture.work(), &[])), [] as [String; 0]);
-    // With `--force` it also removes the named file, and the redo brings it back.
-    let forced = fixture.haft(&["undo", "--yes", "--force"]);
-    assert_eq!(forced.code, 0, "{}", forced.stderr);
-    assert_eq!(differences(&before, &timeless(&fixture.work(), &[])), [] as [String; 0]);
-    assert_eq!(fixture.haft(&["redo", "--yes"]).code, 0);
-    assert_eq!(differences(&left, &timeless(&fixture.work(), &[])), [] as [String; 0]);
+    SandboxFixture::in_both_modes(User::Current, |fixture| {
+        assert_eq!(fixture.unsandboxed("echo old > a; echo old > b").code, 0);
+        let before = timeless(&fixture.work(), &[]);
+        assert_eq!(fixture.inside("echo new > a; rm b; mkdir d; echo x > d/x; echo y > d/y").code, 0);
+        fs::write(fixture.work().join("d/theirs"), "theirs").unwrap();
+        let left = timeless(&fixture.work(), &[]);
+        let undo = fixture.haft(&["undo", "--yes"]);
+        assert_eq!(undo.code, 1, "{}", undo.stderr);
+        assert!(undo.stdout.contains("d/theirs"), "{}", undo.stdout);
+        assert_eq!(differences(&left, &timeless(&fixture.work(), &[])), [] as [String; 0]);
+        // With `--force` it also removes the named file, and the redo brings it back.
+        let forced = fixture.haft(&["undo", "--yes", "--force"]);
+        assert_eq!(forced.code, 0, "{}", forced.stderr);
+        assert_eq!(differences(&before, &timeless(&fixture.work(), &[])), [] as [String; 0]);
+        assert_eq!(fixture.haft(&["redo", "--yes"]).code, 0);
+        assert_eq!(differences(&left, &timeless(&fixture.work(), &[])), [] as [String; 0]);
+    });
 }
 
 #[test]
 fn e37_file_of_another_program_in_a_new_directory_is_not_the_commands() {
-    let fixture = SandboxFixture::new(User::Current);
-    let script = "mkdir -p new/deep; echo own > new/deep/own; while [ ! -e new/deep/theirs ]; do :; done; echo 2 > new/own";
-    let mut haft = fixture.bare(&fixture.program());
-    let mut haft = haft.args(["sandbox", "--", "bash", "-c", script]).spawn().unwrap();
-    wait_until(|| fixture.path("work/new/deep/own").exists());
-    fs::write(fixture.path("work/new/deep/theirs.tmp"), "theirs").unwrap();
-    fs::rename(fixture.path("work/new/deep/theirs.tmp"), fixture.path("work/new/deep/theirs")).unwrap();
-    assert!(haft.wait().unwrap().success());
-    let show = fixture.haft(&["show", "1", "--all"]).stdout;
-    assert!(show.contains("new/deep/own") && show.contains("new/own"), "{show}");
-    assert!(!show.lines().any(|line| line.starts_with("created") && line.contains("theirs")), "{show}");
-    let undo = fixture.haft(&["undo", "--yes"]);
-    assert_eq!(undo.code, 1, "{}", undo.stderr);
-    assert!(undo.stdout.contains("new/deep/theirs"), "{}", undo.stdout);
-    assert_eq!(fs::read_to_string(fixture.path("work/new/deep/theirs")).unwrap(), "theirs");
-    assert!(fixture.path("work/new/own").exists(), "nothing was undone");
+    SandboxFixture::in_both_modes(User::Current, |fixture| {
+        let script = "mkdir -p new/deep; echo own > new/deep/own; while [ ! -e new/deep/theirs ]; do :; done; echo 2 > new/own";
+        let mut haft = fixture.bare(&fixture.program());
+        let mut haft = haft.args(["sandbox", "--", "bash", "-c", script]).spawn().unwrap();
+        wait_until(|| fixture.path("work/new/deep/own").exists());
+        fs::write(fixture.path("work/new/deep/theirs.tmp"), "theirs").unwrap();
+        fs::rename(fixture.path("work/new/deep/theirs.tmp"), fixture.path("work/new/deep/theirs")).unwrap();
+        assert!(haft.wait().unwrap().success());
+        let show = fixture.haft(&["show", "1", "--all"]).stdout;
+        assert!(show.contains("new/deep/own") && show.contains("new/own"), "{show}");
+        assert!(!show.lines().any(|line| line.starts_with("created") && line.contains("theirs")), "{show}");
+        let undo = fixture.haft(&["undo", "--yes"]);
+        assert_eq!(undo.code, 1, "{}", undo.stderr);
+        assert!(undo.stdout.contains("new/deep/theirs"), "{}", undo.stdout);
+        assert_eq!(fs::read_to_string(fixture.path("work/new/deep/theirs")).unwrap(), "theirs");
+        assert!(fixture.path("work/new/own").exists(), "nothing was undone");
+    });
 }
 
 #[test]
 fn e35_dry_run_does_not_touch_an_unreadable_file() {
     let user = if User::is_root() { User::Unprivileged } else { User::Current };
-    let fixture = SandboxFixture::new(user);
-    assert_eq!(fixture.unsandboxed("echo old > f").code, 0);
-    assert_eq!(fixture.inside("echo new > f; chmod 000 f").code, 0);
-    let changed = || {
-        let meta = fs::metadata(fixture.path("work/f")).unwrap();
-        (meta.ctime(), meta.ctime_nsec())
-    };
-    let before = changed();
-    let preview = fixture.haft(&["undo", "--dry-run"]);
-    assert_eq!(preview.code, 0, "{}{}", preview.stdout, preview.stderr);
-    assert_eq!(changed(), before, "its mode was changed for a moment");
-    assert_eq!(fixture.haft(&["undo", "--yes"]).code, 0);
-    assert_eq!(fs::read_to_string(fixture.path("work/f")).unwrap(), "old\n");
+    SandboxFixture::in_both_modes(user, |fixture| {
+        assert_eq!(fixture.unsandboxed("echo old > f").code, 0);
+        assert_eq!(fixture.inside("echo new > f; chmod 000 f").code, 0);
+        let changed = || {
+            let meta = fs::metadata(fixture.path("work/f")).unwrap();
+            (meta.ctime(), meta.ctime_nsec())
+        };
+        let before = changed();
+        let preview = fixture.haft(&["undo", "--dry-run"]);
+        assert_eq!(preview.code, 0, "{}{}", preview.stdout, preview.stderr);
+        assert_eq!(changed(), before, "its mode was changed for a moment");
+        assert_eq!(fixture.haft(&["undo", "--yes"]).code, 0);
+        assert_eq!(fs::read_to_string(fixture.path("work/f")).unwrap(), "old\n");
+    });
 }
 
 #[test]
 fn e37_file_of_another_program_is_not_the_commands_if_haft_was_killed() {
-    let fixture = SandboxFixture::new(User::Current);
-    let script = "mkdir -p new/deep; echo own > new/deep/own; mkdir new/deep/dir; mv new/deep/own new/own; touch gone new/gone; rm gone new/gone; touch ready; sleep 600";
-    let mut haft = fixture.bare(&fixture.program());
-    let mut haft = haft.args(["sandbox", "--", "bash", "-c", script]).spawn().unwrap();
-    wait_until(|| fixture.path("work/ready").exists());
-    for name in ["work/new/theirs", "work/new/deep/dir/theirs"] {
-        fs::write(fixture.path(name), "theirs").unwrap();
-    }
-    haft.kill().unwrap();
-    haft.wait().unwrap();
-    wait_until(|| fixture.processes().is_empty());
-    let show = fixture.haft(&["show", "1", "--all"]).stdout;
-    assert!(show.contains("new/own") && show.contains("new/deep/dir") && !show.contains("theirs"), "{show}");
-    let undo = fixture.haft(&["undo", "--yes"]);
-    assert_eq!(undo.code, 1, "{}", undo.stderr);
-    assert!(undo.stdout.contains("new/theirs") && undo.stdout.contains("dir/theirs"), "{}", undo.stdout);
-    for name in ["work/new/theirs", "work/new/deep/dir/theirs"] {
-        fs::remove_file(fixture.path(name)).unwrap();
-    }
-    let undo = fixture.haft(&["undo", "--yes"]);
-    assert_eq!(undo.code, 0, "{}", undo.stderr);
-    assert_eq!(fs::read_dir(fixture.work()).unwrap().count(), 0);
+    SandboxFixture::in_both_modes(User::Current, |fixture| {
+        let script = "mkdir -p new/deep; echo own > new/deep/own; mkdir new/deep/dir; mv new/deep/own new/own; touch gone new/gone; rm gone new/gone; touch ready; sleep 600";
+        let mut haft = fixture.bare(&fixture.program());
+        let mut haft = haft.args(["sandbox", "--", "bash", "-c", script]).spawn().unwrap();
+        wait_until(|| fixture.path("work/ready").exists());
+        for name in ["work/new/theirs", "work/new/deep/dir/theirs"] {
+            fs::write(fixture.path(name), "theirs").unwrap();
+        }
+        haft.kill().unwrap();
+        haft.wait().unwrap();
+        wait_until(|| fixture.processes().is_empty());
+        let show = fixture.haft(&["show", "1", "--all"]).stdout;
+        assert!(
+            show.contains("new/own") && show.contains("new/deep/dir") && !show.contains("theirs"),
+            "{show}"
+        );
+        let undo = fixture.haft(&["undo", "--yes"]);
+        assert_eq!(undo.code, 1, "{}", undo.stderr);
+        assert!(undo.stdout.contains("new/theirs") && undo.stdout.contains("dir/theirs"), "{}", undo.stdout);
+        for name in ["work/new/theirs", "work/new/deep/dir/theirs"] {
+            fs::remove_file(fixture.path(name)).unwrap();
+        }
+        let undo = fixture.haft(&["undo", "--yes"]);
+        assert_eq!(undo.code, 0, "{}", undo.stderr);
+        assert_eq!(fs::read_dir(fixture.work()).unwrap().count(), 0);
+    });
 }
 
 #[test]

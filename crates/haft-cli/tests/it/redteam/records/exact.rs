@@ -31,8 +31,9 @@ fn look(fixture: &SandboxFixture) -> Tree {
     timeless(&fixture.work(), &[])
 }
 
+/// A workspace with random files; every second one is without namespaces.
 fn fixture_for(seed: u64) -> SandboxFixture {
-    let fixture = SandboxFixture::new(User::Current);
+    let fixture = SandboxFixture::new(User::Current).with_namespaces(seed.is_multiple_of(2));
     let ran = fixture.unsandboxed(&script(seed + 1_000_000, 150));
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     fixture
@@ -115,15 +116,16 @@ fn e45_long_scripts_of_a_killed_haft_are_undone_exactly() {
 
 /// Sets a workspace up, runs a command in the sandbox and undoes it.
 fn assert_undone(set_up: &str, command: &str) {
-    let fixture = SandboxFixture::new(User::Current);
-    assert_eq!(fixture.unsandboxed(set_up).code, 0);
-    let before = look(&fixture);
-    let ran = fixture.inside(command);
-    assert_eq!(ran.code, 0, "{command}: {}", ran.stderr);
-    assert!(!differences(&before, &look(&fixture)).is_empty(), "{command} did nothing");
-    let undo = fixture.haft(&["undo", "--yes"]);
-    assert_eq!(undo.code, 0, "{command}: {}{}", undo.stdout, undo.stderr);
-    assert_eq!(differences(&before, &look(&fixture)), [] as [String; 0], "{command}");
+    SandboxFixture::in_both_modes(User::Current, |fixture| {
+        assert_eq!(fixture.unsandboxed(set_up).code, 0);
+        let before = look(fixture);
+        let ran = fixture.inside(command);
+        assert_eq!(ran.code, 0, "{command}: {}", ran.stderr);
+        assert!(!differences(&before, &look(fixture)).is_empty(), "{command} did nothing");
+        let undo = fixture.haft(&["undo", "--yes"]);
+        assert_eq!(undo.code, 0, "{command}: {}{}", undo.stdout, undo.stderr);
+        assert_eq!(differences(&before, &look(fixture)), [] as [String; 0], "{command}");
+    });
 }
 
 #[test]

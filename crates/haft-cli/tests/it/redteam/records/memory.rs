@@ -21,10 +21,10 @@ fn memory_kib(pid: u32) -> u64 {
 
 #[test]
 fn e41_opens_and_temporary_files_do_not_add_to_the_witness() {
-    let fixture = SandboxFixture::new(User::Current);
-    fixture.file(
-        "programs/calls.py",
-        "import os\n\
+    SandboxFixture::in_both_modes(User::Current, |fixture| {
+        fixture.file(
+            "programs/calls.py",
+            "import os\n\
          def work(first, count):\n    \
              for n in range(first, first + count):\n        \
                  os.close(os.open('f', os.O_WRONLY | os.O_CREAT))\n        \
@@ -34,19 +34,20 @@ fn e41_opens_and_temporary_files_do_not_add_to_the_witness() {
              work(part * 100000, 4000 if part == 1 else 16000)\n    \
              open('ready%d' % part, 'w').close()\n    \
              while not os.path.exists('go%d' % part): pass\n",
-    );
-    let program = fixture.path("programs/calls.py");
-    let mut haft = fixture.bare(&fixture.program());
-    let mut haft = haft.args(["sandbox", "--", "python3"]).arg(program).spawn().unwrap();
-    let mut used = Vec::new();
-    for part in 1..=2 {
-        wait_until(|| fixture.path(&format!("work/ready{part}")).exists());
-        used.push(memory_kib(haft.id()));
-        fs::write(fixture.path(&format!("work/go{part}")), "").unwrap();
-    }
-    assert!(haft.wait().unwrap().success());
-    assert!(used[1] < used[0] + MAX_GROWTH_KIB, "{used:?}");
-    assert!(fixture.haft(&["show", "1"]).stdout.contains("reversible  yes"));
+        );
+        let program = fixture.path("programs/calls.py");
+        let mut haft = fixture.bare(&fixture.program());
+        let mut haft = haft.args(["sandbox", "--", "python3"]).arg(program).spawn().unwrap();
+        let mut used = Vec::new();
+        for part in 1..=2 {
+            wait_until(|| fixture.path(&format!("work/ready{part}")).exists());
+            used.push(memory_kib(haft.id()));
+            fs::write(fixture.path(&format!("work/go{part}")), "").unwrap();
+        }
+        assert!(haft.wait().unwrap().success());
+        assert!(used[1] < used[0] + MAX_GROWTH_KIB, "{used:?}");
+        assert!(fixture.haft(&["show", "1"]).stdout.contains("reversible  yes"));
+    });
 }
 
 #[test]

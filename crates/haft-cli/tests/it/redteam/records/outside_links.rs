@@ -6,12 +6,10 @@ use std::os::unix::fs::MetadataExt as _;
 use crate::fixture::sandbox::{SandboxFixture, User};
 use crate::fixture::tree::{differences, timeless};
 
-/// A workspace whose file `f` is also a file outside.
-fn linked() -> SandboxFixture {
-    let fixture = SandboxFixture::new(User::Current);
+/// Makes a file of the workspace, `f`, that is also a file outside.
+fn add_linked_file(fixture: &SandboxFixture) {
     fixture.file("outside/f", "old\n");
     fs::hard_link(fixture.path("outside/f"), fixture.path("work/f")).unwrap();
-    fixture
 }
 
 /// Everything about the file outside but the number of its names.
@@ -42,19 +40,21 @@ fn e16_file_with_names_outside_becomes_a_copy_before_it_changes() {
         (python("os.setxattr('f', 'user.x', b'1')"), false),
         (python("fd = os.open('f', os.O_RDONLY); os.fchmod(fd, 0o700)"), false),
     ] {
-        let fixture = linked();
-        let before = outside(&fixture);
-        let ran = fixture.inside(&command);
-        assert_eq!(ran.code, 0, "{command}: {}", ran.stderr);
-        assert_eq!(outside(&fixture), before, "{command}");
-        let text = fs::read_to_string(fixture.path("work/f")).unwrap_or_default();
-        assert_eq!(text != "old\n", changes_bytes, "{command}: {text:?}");
-        let shown = fixture.haft(&["show", "1"]).stdout;
-        assert!(shown.contains("partly") && shown.contains("outside the scope"), "{command}: {shown}");
-        let undo = fixture.haft(&["undo", "--yes"]);
-        assert_eq!(undo.code, 0, "{command}: {}", undo.stderr);
-        assert_eq!(fs::read_to_string(fixture.path("work/f")).unwrap(), "old\n", "{command}");
-        assert_eq!(outside(&fixture), before, "undo of {command}");
+        SandboxFixture::in_both_modes(User::Current, |fixture| {
+            add_linked_file(fixture);
+            let before = outside(fixture);
+            let ran = fixture.inside(&command);
+            assert_eq!(ran.code, 0, "{command}: {}", ran.stderr);
+            assert_eq!(outside(fixture), before, "{command}");
+            let text = fs::read_to_string(fixture.path("work/f")).unwrap_or_default();
+            assert_eq!(text != "old\n", changes_bytes, "{command}: {text:?}");
+            let shown = fixture.haft(&["show", "1"]).stdout;
+            assert!(shown.contains("partly") && shown.contains("outside the scope"), "{command}: {shown}");
+            let undo = fixture.haft(&["undo", "--yes"]);
+            assert_eq!(undo.code, 0, "{command}: {}", undo.stderr);
+            assert_eq!(fs::read_to_string(fixture.path("work/f")).unwrap(), "old\n", "{command}");
+            assert_eq!(outside(fixture), before, "undo of {command}");
+        });
     }
 }
 
@@ -73,40 +73,42 @@ fn e16_names_that_are_all_inside_stay_names_of_one_file() {
             "echo 2 > x; ln a c; echo new > a; cmp a b; cmp a c",
         ),
     ] {
-        let fixture = SandboxFixture::new(User::Current);
-        assert_eq!(fixture.unsandboxed(set_up).code, 0);
-        let before = timeless(&fixture.work(), &[]);
-        let ran = fixture.inside(&format!("set -e; {command}"));
-        assert_eq!(ran.code, 0, "{command}: {}", ran.stderr);
-        assert_eq!(fixture.haft(&["undo", "--yes"]).code, 0);
-        let wrong = differences(&before, &timeless(&fixture.work(), &[]));
-        let is_expected = |line: &String| set_up.contains("outside") && line.contains('x');
-        assert!(wrong.iter().all(is_expected), "{command}: {wrong:?}");
+        SandboxFixture::in_both_modes(User::Current, |fixture| {
+            assert_eq!(fixture.unsandboxed(set_up).code, 0);
+            let before = timeless(&fixture.work(), &[]);
+            let ran = fixture.inside(&format!("set -e; {command}"));
+            assert_eq!(ran.code, 0, "{command}: {}", ran.stderr);
+            assert_eq!(fixture.haft(&["undo", "--yes"]).code, 0);
+            let wrong = differences(&before, &timeless(&fixture.work(), &[]));
+            let is_expected = |line: &String| set_up.contains("outside") && line.contains('x');
+            assert!(wrong.iter().all(is_expected), "{command}: {wrong:?}");
+        });
     }
 }
 
 #[test]
 fn e16_repository_that_a_local_clone_shares_objects_with_does_not_change() {
-    let fixture = SandboxFixture::new(User::Current);
-    let set_up = "cd ../outside; git init -q o; cd o; seq 1000 > n; git add n; git commit -qm 1; cd ../../work; git clone -q --local ../outside/o c";
-    let ran = fixture.unsandboxed(set_up);
-    assert_eq!(ran.code, 0, "{}", ran.stderr);
-    let before = timeless(&fixture.path("outside"), &[]);
-    // An object outside has one link less once the clone has a copy of its own.
-    let look = || {
-        let set_aside = |line: &String| line.ends_with("2 links became 1");
-        let mut wrong = differences(&before, &timeless(&fixture.path("outside"), &[]));
-        wrong.retain(|line| !set_aside(line));
-        wrong
-    };
-    let script = "cd c; find .git/objects -type f -exec chmod u+w {} +; for f in $(find .git/objects -type f); do echo garbage > $f; done; git status";
-    let ran = fixture.inside(script);
-    assert!(ran.code != 0, "the objects of the clone are garbage: {}", ran.stdout);
-    assert_eq!(look(), [] as [String; 0]);
-    assert_eq!(fixture.haft(&["undo", "--yes"]).code, 0);
-    assert_eq!(look(), [] as [String; 0]);
-    let fsck = fixture.unsandboxed("cd c; git fsck --strict && git status --porcelain");
-    assert_eq!((fsck.code, fsck.stdout.as_str()), (0, ""), "{}", fsck.stderr);
+    SandboxFixture::in_both_modes(User::Current, |fixture| {
+        let set_up = "cd ../outside; git init -q o; cd o; seq 1000 > n; git add n; git commit -qm 1; cd ../../work; git clone -q --local ../outside/o c";
+        let ran = fixture.unsandboxed(set_up);
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        let before = timeless(&fixture.path("outside"), &[]);
+        // An object outside has one link less once the clone has a copy of its own.
+        let look = || {
+            let set_aside = |line: &String| line.ends_with("2 links became 1");
+            let mut wrong = differences(&before, &timeless(&fixture.path("outside"), &[]));
+            wrong.retain(|line| !set_aside(line));
+            wrong
+        };
+        let script = "cd c; find .git/objects -type f -exec chmod u+w {} +; for f in $(find .git/objects -type f); do echo garbage > $f; done; git status";
+        let ran = fixture.inside(script);
+        assert!(ran.code != 0, "the objects of the clone are garbage: {}", ran.stdout);
+        assert_eq!(look(), [] as [String; 0]);
+        assert_eq!(fixture.haft(&["undo", "--yes"]).code, 0);
+        assert_eq!(look(), [] as [String; 0]);
+        let fsck = fixture.unsandboxed("cd c; git fsck --strict && git status --porcelain");
+        assert_eq!((fsck.code, fsck.stdout.as_str()), (0, ""), "{}", fsck.stderr);
+    });
 }
 
 #[test]

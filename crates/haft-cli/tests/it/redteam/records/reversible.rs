@@ -18,8 +18,7 @@ fn python(code: &str) -> String {
 }
 
 /// Runs a command in the sandbox and returns its receipt, after it was undone, redone and undone exactly.
-fn shown_and_undone(user: User, set_up: &str, command: &str) -> String {
-    let fixture = SandboxFixture::new(user);
+fn shown_and_undone(fixture: &SandboxFixture, set_up: &str, command: &str) -> String {
     let look = || fixture.unsandboxed(LOOK).stdout;
     let ran = fixture.unsandboxed(set_up);
     assert_eq!(ran.code, 0, "{set_up}: {}", ran.stderr);
@@ -39,9 +38,15 @@ fn shown_and_undone(user: User, set_up: &str, command: &str) -> String {
 
 fn assert_restored(set_up: &str, command: &str) {
     for user in User::all() {
-        let shown = shown_and_undone(*user, set_up, command);
-        assert!(shown.contains("reversible  yes"), "{command}: {shown}");
+        assert_restored_for(*user, set_up, command);
     }
+}
+
+fn assert_restored_for(user: User, set_up: &str, command: &str) {
+    SandboxFixture::in_both_modes(user, |fixture| {
+        let shown = shown_and_undone(fixture, set_up, command);
+        assert!(shown.contains("reversible  yes"), "{command}: {shown}");
+    });
 }
 
 #[test]
@@ -100,8 +105,7 @@ fn e24_owners_of_links_and_directories_are_restored() {
         ("mkdir -p d/e; touch d/f; chown -R 65534 d", "chown -R 0 d; mv d g; rm g/f"),
         ("mkfifo p; chown 65534 p; chmod 604 p", "rm p"),
     ] {
-        let shown = shown_and_undone(User::Current, set_up, command);
-        assert!(shown.contains("reversible  yes"), "{command}: {shown}");
+        assert_restored_for(User::Current, set_up, command);
     }
 }
 

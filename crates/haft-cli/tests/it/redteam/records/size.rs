@@ -13,35 +13,37 @@ fn ledger_megabytes(fixture: &SandboxFixture) -> u64 {
 
 #[test]
 fn e46_small_changes_of_a_large_file_are_stored_once() {
-    let fixture = SandboxFixture::new(User::Current);
-    assert_eq!(fixture.unsandboxed("head -c 10M /dev/urandom > db; cp db db.0").code, 0);
-    for n in 1..=5 {
-        let change = format!(
-            "printf {n} | dd of=db bs=1 seek=$(({n} * 1500000)) conv=notrunc status=none; echo {n} >> db"
-        );
-        assert_eq!(fixture.inside(&change).code, 0);
-    }
-    let megabytes = ledger_megabytes(&fixture);
-    assert!(megabytes < 22, "{megabytes} MB for a file of 10 MB that changed a little five times");
-    for _ in 1..=5 {
-        let undo = fixture.haft(&["undo", "--yes"]);
-        assert_eq!(undo.code, 0, "{}", undo.stderr);
-    }
-    assert_eq!(fixture.unsandboxed("cmp db db.0").code, 0);
-    let megabytes = ledger_megabytes(&fixture);
-    assert!(megabytes < 30, "{megabytes} MB after five undos");
-    assert_eq!(fixture.haft(&["gc", "--older-than", "0d"]).code, 0);
-    let megabytes = ledger_megabytes(&fixture);
-    assert!(megabytes < 20, "{megabytes} MB after the calls were removed");
+    SandboxFixture::in_both_modes(User::Current, |fixture| {
+        assert_eq!(fixture.unsandboxed("head -c 10M /dev/urandom > db; cp db db.0").code, 0);
+        for n in 1..=5 {
+            let change = format!(
+                "printf {n} | dd of=db bs=1 seek=$(({n} * 1500000)) conv=notrunc status=none; echo {n} >> db"
+            );
+            assert_eq!(fixture.inside(&change).code, 0);
+        }
+        let megabytes = ledger_megabytes(fixture);
+        assert!(megabytes < 22, "{megabytes} MB for a file of 10 MB that changed a little five times");
+        for _ in 1..=5 {
+            let undo = fixture.haft(&["undo", "--yes"]);
+            assert_eq!(undo.code, 0, "{}", undo.stderr);
+        }
+        assert_eq!(fixture.unsandboxed("cmp db db.0").code, 0);
+        let megabytes = ledger_megabytes(fixture);
+        assert!(megabytes < 30, "{megabytes} MB after five undos");
+        assert_eq!(fixture.haft(&["gc", "--older-than", "0d"]).code, 0);
+        let megabytes = ledger_megabytes(fixture);
+        assert!(megabytes < 20, "{megabytes} MB after the calls were removed");
+    });
 }
 
 #[test]
 fn e25_moved_directory_is_not_stored() {
-    let fixture = SandboxFixture::new(User::Current);
-    assert_eq!(fixture.unsandboxed("mkdir d; head -c 20M /dev/urandom > d/f").code, 0);
-    assert_eq!(fixture.inside("for i in $(seq 5); do mv d e; mv e d; done; mv d e").code, 0);
-    let megabytes = ledger_megabytes(&fixture);
-    assert!(megabytes < 5, "{megabytes}");
+    SandboxFixture::in_both_modes(User::Current, |fixture| {
+        assert_eq!(fixture.unsandboxed("mkdir d; head -c 20M /dev/urandom > d/f").code, 0);
+        assert_eq!(fixture.inside("for i in $(seq 5); do mv d e; mv e d; done; mv d e").code, 0);
+        let megabytes = ledger_megabytes(fixture);
+        assert!(megabytes < 5, "{megabytes}");
+    });
 }
 
 #[test]
@@ -88,21 +90,25 @@ fn large_file_that_was_only_opened_is_no_change() {
 
 #[test]
 fn e21_huge_files_are_not_hashed_and_the_rest_is_undone() {
-    let fixture = SandboxFixture::new(User::Current);
-    assert_eq!(fixture.unsandboxed("truncate -s 1500G huge; truncate -s 1500G gone; echo old > f").code, 0);
-    assert_eq!(fixture.inside("true <> huge; truncate -s 1500G new; echo new > f").code, 0);
-    assert!(fixture.haft(&["show", "1"]).stdout.contains("reversible  yes"));
-    let undo = fixture.haft(&["undo", "--yes"]);
-    assert_eq!(undo.code, 0, "{}", undo.stderr);
-    assert!(!fixture.path("work/new").exists());
-    // Also if the size stays the same.
-    assert_eq!(
-        fixture.inside("printf x | dd of=huge conv=notrunc status=none; rm gone; echo new > f").code,
-        0
-    );
-    let show = fixture.haft(&["show", "3"]).stdout;
-    assert!(show.contains("partly") && show.contains("too large") && show.contains("huge"), "{show}");
-    let undo = fixture.haft(&["undo", "--yes", "3"]);
-    assert_eq!(undo.code, 0, "{}{}", undo.stdout, undo.stderr);
-    assert_eq!(fs::read_to_string(fixture.path("work/f")).unwrap(), "old\n");
+    SandboxFixture::in_both_modes(User::Current, |fixture| {
+        assert_eq!(
+            fixture.unsandboxed("truncate -s 1500G huge; truncate -s 1500G gone; echo old > f").code,
+            0
+        );
+        assert_eq!(fixture.inside("true <> huge; truncate -s 1500G new; echo new > f").code, 0);
+        assert!(fixture.haft(&["show", "1"]).stdout.contains("reversible  yes"));
+        let undo = fixture.haft(&["undo", "--yes"]);
+        assert_eq!(undo.code, 0, "{}", undo.stderr);
+        assert!(!fixture.path("work/new").exists());
+        // Also if the size stays the same.
+        assert_eq!(
+            fixture.inside("printf x | dd of=huge conv=notrunc status=none; rm gone; echo new > f").code,
+            0
+        );
+        let show = fixture.haft(&["show", "3"]).stdout;
+        assert!(show.contains("partly") && show.contains("too large") && show.contains("huge"), "{show}");
+        let undo = fixture.haft(&["undo", "--yes", "3"]);
+        assert_eq!(undo.code, 0, "{}{}", undo.stdout, undo.stderr);
+        assert_eq!(fs::read_to_string(fixture.path("work/f")).unwrap(), "old\n");
+    });
 }

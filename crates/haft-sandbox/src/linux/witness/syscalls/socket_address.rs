@@ -20,8 +20,10 @@ pub(super) enum SocketAddress {
     Inet(SocketAddr),
     Path(Vec<u8>),
     Abstract(Vec<u8>),
-    /// For messages of the kernel about network interfaces.
-    Netlink,
+    /// For messages of the kernel about network interfaces, or of another program.
+    Netlink {
+        is_kernel: bool,
+    },
     /// With this, bind chooses an address and connect dissolves a connection.
     Unspecified,
 }
@@ -53,7 +55,11 @@ pub(super) fn parse_address(raw: &[u8]) -> Result<SocketAddress, Errno> {
             let end = rest.iter().position(|&byte| byte == 0).unwrap_or(rest.len());
             Ok(SocketAddress::Path(rest[..end].to_vec()))
         }
-        libc::AF_NETLINK => Ok(SocketAddress::Netlink),
+        // Padding, the number of the socket, its groups.
+        libc::AF_NETLINK => {
+            let peer = rest.get(2..10).ok_or(Errno::INVAL)?;
+            Ok(SocketAddress::Netlink { is_kernel: peer.iter().all(|&byte| byte == 0) })
+        }
         libc::AF_UNSPEC => Ok(SocketAddress::Unspecified),
         _ => Err(Errno::AFNOSUPPORT),
     }

@@ -36,8 +36,9 @@ impl Supervisor {
         let address = parse_address(&raw)?;
         let socket = self.copy_fd(call, call.int(0))?;
         match address {
-            // Only commands with a network namespace of their own have such sockets.
-            SocketAddress::Unspecified | SocketAddress::Netlink => {}
+            // The kernel refuses it to programs without capabilities, which Haft may have.
+            SocketAddress::Netlink { is_kernel: false } => return Err(Errno::PERM),
+            SocketAddress::Unspecified | SocketAddress::Netlink { is_kernel: true } => {}
             SocketAddress::Inet(to) => {
                 if self.network == NetworkReach::Own && !is_local(to) {
                     // The kernel reports that the network is unreachable; the denial says why.
@@ -93,7 +94,7 @@ impl Supervisor {
         let raw = read_address(call)?;
         let socket = self.copy_fd(call, call.int(0))?;
         match parse_address(&raw)? {
-            SocketAddress::Netlink => Ok(bind(&socket, &raw).into()),
+            SocketAddress::Netlink { .. } => Ok(bind(&socket, &raw).into()),
             SocketAddress::Unspecified if self.may_bind_unspecified(&socket) => {
                 Ok(bind(&socket, &raw).into())
             }
