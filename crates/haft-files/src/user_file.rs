@@ -121,20 +121,17 @@ pub fn real_named(path: &Path) -> Result<PathBuf, ToolError> {
         let (Some(parent), Some(name)) = (current.parent(), current.file_name()) else {
             return Err(failed(&error));
         };
-        current = match std::fs::read_link(&current) {
+        if let Ok(target) = std::fs::read_link(&current) {
             // A dangling link.
-            Ok(target) => {
-                links += 1;
-                if links > MAX_LINKS {
-                    return Err(ToolError::invalid_path(format!("{}: too many links", path.display())));
-                }
-                parent.join(target)
+            links += 1;
+            if links > MAX_LINKS {
+                return Err(ToolError::invalid_path(format!("{}: too many links", path.display())));
             }
-            Err(_) => {
-                missing.push(name.to_owned());
-                parent.to_owned()
-            }
-        };
+            current = parent.join(target);
+        } else {
+            missing.push(name.to_owned());
+            current = parent.to_owned();
+        }
     }
 }
 

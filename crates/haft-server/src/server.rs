@@ -23,6 +23,9 @@ use crate::proxy::Proxies;
 use crate::proxy_requests::{self, CancelIfAbandoned};
 use crate::reply::{HttpReply, ReplyBody};
 
+/// Where the paths of Loom's proxies begin.
+const PROXY_BASE: &str = "/proxy/";
+
 /// The state that all requests share.
 pub(crate) struct WebServer {
     pub(crate) api: Arc<Api>,
@@ -75,7 +78,9 @@ impl RequestHandler for WebServer {
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         let mut access = RequestAccess { slot: &slot, role: None, active: None };
         let answered = self.answer(request, &mut access).await;
-        let mut reply = answered.unwrap_or_else(ApiError::into_reply);
+        let into_reply =
+            if path.starts_with(PROXY_BASE) { ApiError::into_proxy_reply } else { ApiError::into_reply };
+        let mut reply = answered.unwrap_or_else(into_reply);
         if access.activate().is_err() {
             // A newer connection got the slot while this one was idle.
             reply = too_many_connections().into_reply().and_close();
@@ -136,7 +141,7 @@ impl WebServer {
         }
         let given = self.access.role(&head.headers)?;
         access.role = Some(given);
-        if let Some(target) = path.strip_prefix("/proxy/") {
+        if let Some(target) = path.strip_prefix(PROXY_BASE) {
             return self.proxy(target.to_owned(), &head, body, given, access).await;
         }
         if given < Role::View {
@@ -203,7 +208,7 @@ impl WebServer {
         }
         let body = match self.bodies.read(body, &self.limits).await {
             Ok(body) => body.bytes,
-            Err(error) => return Ok(ApiError::from(error).into_reply().and_close()),
+            Err(error) => return Ok(ApiError::from(error).into_proxy_reply().and_close()),
         };
         // Acquired only now, so that slow bodies occupy no permits.
         let Ok(permit) = Arc::clone(&self.proxy_requests).try_acquire_owned() else {

@@ -1,7 +1,7 @@
 //! Errors of the API.
 
 use haft_net::server::{AccessDenied, BodyError};
-use haft_tool::{ErrorKind, ToolError, Value};
+use haft_tool::{ErrorKind, ToolError, Value, json};
 use hyper::StatusCode;
 use hyper::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use serde::Serialize;
@@ -47,11 +47,22 @@ impl ApiError {
         self
     }
 
-    pub(crate) fn into_reply(self) -> HttpReply {
-        let Self { status, kind, message, details, token_error } = self;
-        let error = ErrorInfo { kind: kind.to_owned(), message, details: details.map(|details| *details) };
-        let reply = HttpReply::json(status, &ErrorBody { error });
-        match status {
+    pub(crate) fn into_reply(mut self) -> HttpReply {
+        let (message, details) = (std::mem::take(&mut self.message), self.details.take());
+        let error =
+            ErrorInfo { kind: self.kind.to_owned(), message, details: details.map(|details| *details) };
+        self.reply(&ErrorBody { error })
+    }
+
+    /// The reply of a proxy, in the form of a Loom server.
+    pub(crate) fn into_proxy_reply(self) -> HttpReply {
+        self.reply(&json!({"error": self.message}))
+    }
+
+    fn reply(&self, body: &impl Serialize) -> HttpReply {
+        let Self { status, token_error, .. } = self;
+        let reply = HttpReply::json(*status, body);
+        match *status {
             StatusCode::UNAUTHORIZED => {
                 let error = token_error.map(|error| format!(", error=\"{error}\"")).unwrap_or_default();
                 reply.with(WWW_AUTHENTICATE, &format!("Bearer realm=\"haft\"{error}"))
