@@ -2,6 +2,7 @@
 /** @import * as T from './types.js' */
 
 import { cumulativeChanges } from './cumulative.js';
+import { parseJson } from './json.js';
 
 const element = document.getElementById('export');
 
@@ -84,4 +85,4 @@ class Recorded {
 	}
 }
 
-export const recorded = element ? new Recorded(JSON.parse(element.textContent ?? '')) : null;
+export const recorded = element ? new Recorded(parseJson(element.textContent ?? '')) : null;

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::fixture::cli::{CliFixture, RunOutput};
+use crate::fixture::http_client::HttpAnswer;
 use crate::fixture::http_responses::{Server, response};
 use crate::fixture::serve::{ACT, PROXY, ServeFixture, ServeProcess, VIEW};
 
@@ -58,13 +59,11 @@ impl ProxyServer {
         (ran, value.unwrap())
     }
 
-    /// Sends a request to a proxy; returns the status and the body.
-    fn post(&self, token: &str, path: &str, body: &Value) -> (u16, String) {
+    /// Sends a request to a proxy.
+    fn post(&self, token: &str, path: &str, body: &Value) -> HttpAnswer {
         let authorization = format!("Authorization: Bearer {token}");
         let headers = [authorization.as_str(), "Content-Type: application/json"];
-        let answer =
-            self.server.raw("POST", &format!("/proxy/{path}"), &headers, body.to_string().as_bytes());
-        (answer.status, answer.text())
+        self.server.raw("POST", &format!("/proxy/{path}"), &headers, body.to_string().as_bytes())
     }
 }
 
@@ -137,39 +136,35 @@ fn a_rate_limit_of_the_provider_is_waited_for_by_the_client() {
 #[test]
 fn failures_of_the_provider_have_the_statuses_of_a_loom_server() {
     let request = json!({"model": "m", "messages": [{"role": "user", "content": "x"}]});
+    let assert_fails = |server: &ProxyServer, token, path, status| {
+        let answer = server.post(token, path, &request);
+        assert_eq!(answer.status, status, "{}", answer.text());
+        assert!(answer.json()["error"].is_string(), "{}", answer.text());
+    };
     for (upstream, status) in [(500, 502), (504, 504), (429, 503)] {
         let failing = Server::new(vec![response(upstream, r#"{"error":{"message":"no"}}"#)]);
-        let server = ProxyServer::new(Some(&failing), None);
-        let (answered, body) = server.post(PROXY, "openai/complete", &request);
-        assert_eq!(answered, status, "{upstream}: {body}");
-        assert!(serde_json::from_str::<Value>(&body).unwrap()["error"].is_string(), "{body}");
+        assert_fails(&ProxyServer::new(Some(&failing), None), PROXY, "openai/complete", status);
     }
     let server = ProxyServer::new(None, None);
-    assert_eq!(server.post(PROXY, "anthropic/complete", &request).0, 503);
+    assert_fails(&server, PROXY, "anthropic/complete", 503);
     // What the server itself refuses has the same form.
-    for (token, status) in [(VIEW, 403), ("wrong", 401)] {
-        let (answered, body) = server.post(token, "openai/complete", &request);
-        assert_eq!(answered, status, "{body}");
-        assert!(serde_json::from_str::<Value>(&body).unwrap()["error"].is_string(), "{body}");
-    }
+    assert_fails(&server, VIEW, "openai/complete", 403);
+    assert_fails(&server, "wrong", "openai/complete", 401);
 }
 
 #[test]
 fn an_answer_is_streamed_as_events() {
-    let chunks = [
-        json!({"choices": [{"delta": {"content": "Use a "}}]}),
-        json!({"choices": [{"delta": {"content": "queue."}, "finish_reason": "stop"}]}),
-    ];
-    let body: String = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
-    let upstream = Server::new(vec![
-        response(200, format!("{body}data: [DONE]\n\n")).header("Content-Type", "text/event-stream"),
-    ]);
+    let upstream = Server::new(vec![response(200, chat("Use a queue."))]);
     let server = ProxyServer::new(Some(&upstream), None);
     let request = json!({"model": "m", "messages": [{"role": "user", "content": "x"}]});
-    let (status, text) = server.post(ACT, "openai/stream", &request);
-    assert_eq!(status, 200, "{text}");
-    assert!(text.contains("event: llm\ndata: {\"type\":\"text_delta\",\"content\":\"Use a \"}"), "{text}");
-    assert!(text.contains("\"type\":\"completed\"") && text.contains("Use a queue."), "{text}");
+    let answer = server.post(ACT, "openai/stream", &request);
+    let text = answer.text();
+    assert_eq!(answer.status, 200, "{text}");
+    assert!(
+        text.contains("event: llm\ndata: {\"type\":\"text_delta\",\"content\":\"Use a queue.\"}"),
+        "{text}"
+    );
+    assert!(text.contains("\"type\":\"completed\""), "{text}");
 }
 
 #[test]

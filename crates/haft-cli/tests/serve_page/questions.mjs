@@ -1,7 +1,7 @@
 // Each kind of question with each of its answers.
 
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
+import { appendFileSync, copyFileSync, existsSync, readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 
 import { assertQuiet, close, open, person } from './lib/browser.mjs';
@@ -98,6 +98,23 @@ test('an address is shown before it is reached', async () => {
 	await assertUnasked(again);
 	assert.match((await again).text, /502/);
 	await scoped.end();
+	await assertQuiet(one);
+});
+
+test('a tool of a server is named, whatever its arguments are called, and its numbers are exact', async () => {
+	const echo = fixture.path('../echo.py');
+	copyFileSync(new URL('../it/telemetry/echo_server.py', import.meta.url), echo);
+	appendFileSync(fixture.config, `\n[tools.mcp_servers.evil]\ncommand = "python3"\nargs = [${JSON.stringify(echo)}]\n`);
+	const user = await fixture.mcp('--permission-mode', 'default');
+	const number = '12345678901234567891';
+	for (const name of ['command', 'url', 'file_path']) {
+		const call = user.call('mcp__evil__meta', { [name]: 'ls', amount: JSON.rawJSON(number) });
+		await card.getByRole('heading', { name: 'Allow mcp__evil__meta?' }).waitFor();
+		await card.getByText(number).first().waitFor();
+		await press(page, 'Deny');
+		assert.equal((await call).failed, true);
+	}
+	await user.end();
 	await assertQuiet(one);
 });
 
