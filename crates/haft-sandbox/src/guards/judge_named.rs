@@ -7,6 +7,7 @@ use haft_tool::{FileNode, Node};
 
 use super::git::is_executable;
 use super::named::{NamedFiles, is_link, ways};
+use super::named_by_git::NamedByAll;
 use super::objects::changed_at;
 use super::{Judge, Violation, files_in, names_in, node_now, read_now};
 
@@ -17,18 +18,15 @@ impl Judge<'_> {
         for link in &named.links {
             self.linked_settings(link, false, &mut violations);
         }
-        for repository in &named.repositories {
-            let named = repository.named();
-            for config in &named.configs {
-                self.named_config(config, &mut violations);
-            }
-            for hooks in &named.hooks {
-                let is_default = *hooks == repository.common.join("hooks");
-                self.named_hooks(hooks, is_default, &mut violations);
-            }
-            for program in &named.programs {
-                self.named_program(program, &repository.common, &mut violations);
-            }
+        let named = NamedByAll::new(&named.repositories);
+        for config in &named.configs {
+            self.named_config(config, &mut violations);
+        }
+        for (hooks, is_default) in &named.hooks {
+            self.named_hooks(hooks, *is_default, &mut violations);
+        }
+        for (program, common) in &named.programs {
+            self.named_program(program, common, &mut violations);
         }
         violations
     }

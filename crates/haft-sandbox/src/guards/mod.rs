@@ -8,6 +8,7 @@ mod git;
 mod in_effect;
 mod judge_named;
 mod named;
+mod named_by_git;
 mod newly_named;
 mod objects;
 mod origin;

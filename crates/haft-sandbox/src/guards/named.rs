@@ -11,10 +11,10 @@ use std::time::SystemTime;
 use haft_files::{LIST_ACCESS, OpenedDirectories};
 use haft_policy::{holds_settings, settings_rule};
 
-use super::git::{CONFIGS, is_control_name, is_git_directory_now, resolve};
+use super::git::{is_control_name, is_git_directory_now, resolve};
+use super::named_by_git::{ConfigReader, NamedByAll, Repository, made_at};
 use super::objects::{common_directory, git_directory};
-use super::{GuardedContent, content_now, names_in, node_kind};
-use crate::git_config::named_paths;
+use super::node_kind;
 
 /// More directories are not searched for links and repositories.
 const MAX_SEARCHED_DIRECTORIES: usize = 20_000;
@@ -27,17 +27,6 @@ const SKIPPED_DIRECTORIES: &[&str] = &["node_modules", "target", ".venv", "venv"
 /// Temporary directories that all programs of the machine share. They are too large to search, and are not projects unless they
 /// are the workspace.
 pub(crate) const SHARED_TEMP_DIRS: &[&str] = &["/tmp", "/var/tmp"];
-/// More levels of included configurations are not followed; git stops at ten.
-const MAX_INCLUDES: usize = 10;
-/// More configurations of one repository are not read.
-const MAX_CONFIGS: usize = 200;
-
-/// A repository: its working tree and the directory with its configuration.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Repository {
-    top: PathBuf,
-    pub(super) common: PathBuf,
-}
 
 /// The files that the user's links and git configurations lead to.
 #[derive(Debug, Default)]
@@ -59,8 +48,7 @@ struct OldestFirst {
 
 impl OldestFirst {
     fn new(path: PathBuf) -> Self {
-        let made_at = std::fs::symlink_metadata(&path).and_then(|meta| meta.created()).ok();
-        Self { made_at: Reverse(made_at), path }
+        Self { made_at: made_at(&path), path }
     }
 }
 
@@ -72,11 +60,8 @@ impl NamedFiles {
         let (workspace, others) = roots.split_at(roots.len().min(1));
         let searched = workspace.iter().chain(others.iter().filter(|root| !is_shared(root)));
         let mut todo: BinaryHeap<OldestFirst> = searched.cloned().map(OldestFirst::new).collect();
-        for root in roots {
-            for above in root.ancestors() {
-                found.add_repository(above);
-            }
-        }
+        let above_roots = roots.iter().flat_map(|root| root.ancestors());
+        let mut repositories: BTreeSet<(PathBuf, PathBuf)> = above_roots.filter_map(repository_at).collect();
         // A command may have closed a directory only for now, and open it again once something else is written.
         let mut opened = OpenedDirectories::default();
         let (mut directories, mut listed) = (0, 0);
@@ -86,7 +71,7 @@ impl NamedFiles {
                 break;
             }
             opened.open(&directory, LIST_ACCESS);
-            found.add_repository(&directory);
+            repositories.extend(repository_at(&directory));
             for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
                 listed += 1;
                 match entry.file_type() {
@@ -101,6 +86,9 @@ impl NamedFiles {
                 }
             }
         }
+        let mut reader = ConfigReader::new();
+        let repositories = repositories.into_iter();
+        found.repositories = repositories.map(|(top, common)| reader.repository(top, common)).collect();
         found.add_targets();
         found
     }
@@ -118,11 +106,12 @@ impl NamedFiles {
     fn leading_to(&self, path: &Path) -> Option<PathBuf> {
         let leads = |targets: Vec<PathBuf>| targets.iter().any(|target| path.starts_with(target));
         let link = self.links.iter().find(|link| leads(ways(link))).cloned();
-        let mut repositories = self.repositories.iter();
         link.or_else(|| {
-            repositories
-                .find(|repository| leads(repository.targets()))
-                .map(|found| found.common.join("config"))
+            let leads = |found: &&Repository| {
+                NamedByAll::new([*found]).targets().iter().any(|target| path.starts_with(target))
+            };
+            let found = self.repositories.iter().find(leads);
+            found.map(|found| found.common.join("config"))
         })
     }
 
@@ -168,21 +157,19 @@ impl NamedFiles {
         }
     }
 
-    fn add_repository(&mut self, directory: &Path) {
-        let git = match node_kind(&directory.join(".git")) {
-            Some(_) => git_directory(&directory.join(".git")),
-            None => is_git_directory_now(directory).then(|| directory.to_owned()),
-        };
-        if let Some(git) = git {
-            self.repositories
-                .insert(Repository { top: directory.to_owned(), common: common_directory(&git) });
-        }
-    }
-
     fn add_targets(&mut self) {
-        let linked = self.links.iter().flat_map(|link| ways(link));
-        self.targets = linked.chain(self.repositories.iter().flat_map(Repository::targets)).collect();
+        self.targets = NamedByAll::new(&self.repositories).targets();
+        self.targets.extend(self.links.iter().flat_map(|link| ways(link)));
     }
+}
+
+/// The working tree and the common directory of the repository in a directory.
+fn repository_at(directory: &Path) -> Option<(PathBuf, PathBuf)> {
+    let git = match node_kind(&directory.join(".git")) {
+        Some(_) => git_directory(&directory.join(".git")),
+        None => is_git_directory_now(directory).then(|| directory.to_owned()),
+    };
+    git.map(|git| (directory.to_owned(), common_directory(&git)))
 }
 
 /// The link or git configuration that makes programs outside the sandbox use the file at `path`.
@@ -202,90 +189,6 @@ pub(super) fn ways(path: &Path) -> Vec<PathBuf> {
     }
     ways.extend(std::fs::canonicalize(path));
     ways
-}
-
-/// The paths that the configurations of a repository name.
-#[derive(Debug, Default)]
-pub(super) struct NamedByGit {
-    /// Included configurations, and configurations that are links.
-    pub(super) configs: Vec<PathBuf>,
-    /// Directories of hooks.
-    pub(super) hooks: Vec<PathBuf>,
-    /// Programs that git runs.
-    pub(super) programs: Vec<PathBuf>,
-}
-
-impl Repository {
-    /// The files and directories that the configurations and the links among the hooks lead to.
-    pub(super) fn targets(&self) -> Vec<PathBuf> {
-        let named = self.named();
-        let files = named.configs.iter().chain(&named.programs);
-        let mut targets: Vec<PathBuf> = files.flat_map(|path| ways(path)).collect();
-        for hooks in &named.hooks {
-            if *hooks != self.common.join("hooks") || is_link(hooks) {
-                targets.extend(ways(hooks));
-            }
-            let links = names_in(hooks).unwrap_or_default().into_iter().map(|name| hooks.join(name));
-            targets.extend(links.filter(|path| is_link(path)).flat_map(|link| ways(&link)));
-        }
-        targets
-    }
-
-    pub(super) fn named(&self) -> NamedByGit {
-        let mut named = NamedByGit::default();
-        let worktrees = self.common.join("worktrees");
-        let names = names_in(&worktrees).unwrap_or_default();
-        let worktrees = names.into_iter().map(|name| worktrees.join(name).join(CONFIGS[1]));
-        let own = CONFIGS.iter().map(|name| self.common.join(name));
-        let own: Vec<PathBuf> = own.chain(worktrees).collect();
-        named.configs.extend(own.iter().filter(|path| is_link(path)).cloned());
-        let mut configs: Vec<PathBuf> = user_configs().into_iter().chain(own).collect();
-        // Configurations may include each other.
-        let mut seen: BTreeSet<PathBuf> = configs.iter().cloned().collect();
-        for _ in 0..MAX_INCLUDES {
-            let mut included = Vec::new();
-            for config in &configs {
-                let GuardedContent::Bytes(bytes) = content_now(config) else { continue };
-                let paths = named_paths(config, &bytes);
-                let parent = config.parent().unwrap_or(&self.common);
-                included.extend(paths.includes.iter().map(|path| resolve(parent, &expand_home(path))));
-                let programs = paths.programs.iter().map(|path| resolve(&self.top, &expand_home(path)));
-                named.programs.extend(programs);
-                // Conditions decide which of several values is in effect, so all of them count.
-                named.hooks.extend(paths.hooks.map(|path| resolve(&self.top, &expand_home(&path))));
-            }
-            included.retain(|path| seen.len() < MAX_CONFIGS && seen.insert(path.clone()));
-            if included.is_empty() {
-                break;
-            }
-            named.configs.extend(included.iter().cloned());
-            configs = included;
-        }
-        if named.hooks.is_empty() {
-            named.hooks.push(self.common.join("hooks"));
-        }
-        named
-    }
-}
-
-/// The configurations for all of the user's repositories, which may name files of a workspace.
-fn user_configs() -> Vec<PathBuf> {
-    let home = std::env::var_os("HOME").map(PathBuf::from);
-    let own = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
-    let own = own.or_else(|| home.as_ref().map(|home| home.join(".config")));
-    let own = own.map(|own| own.join("git/config"));
-    [PathBuf::from("/etc/gitconfig")]
-        .into_iter()
-        .chain(own)
-        .chain(home.map(|home| home.join(".gitconfig")))
-        .collect()
-}
-
-fn expand_home(path: &[u8]) -> Vec<u8> {
-    match (path.strip_prefix(b"~/"), std::env::var_os("HOME")) {
-        (Some(rest), Some(home)) => [home.as_bytes(), b"/", rest].concat(),
-        _ => path.to_vec(),
-    }
 }
 
 pub(super) fn is_link(path: &Path) -> bool {

@@ -1,0 +1,194 @@
+//! The files that the git configurations of a repository name, and those that the user's own configurations name for all of
+//! them.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::SystemTime;
+
+use super::git::{CONFIGS, resolve};
+use super::named::{is_link, ways};
+use super::{GuardedContent, content_now, names_in};
+use crate::git_config::{NamedPaths, named_paths};
+
+/// More levels of included configurations are not followed; git stops at ten.
+const MAX_INCLUDES: usize = 10;
+/// More configurations of one repository are not read.
+const MAX_CONFIGS: usize = 200;
+/// The configurations of more worktrees are not read.
+const MAX_WORKTREES_COUNT: usize = 1_000;
+
+/// A repository: its working tree and the directory with its configuration.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Repository {
+    pub(super) top: PathBuf,
+    pub(super) common: PathBuf,
+    /// What its configurations named when it was found.
+    named: NamedByGit,
+}
+
+/// The paths that the configurations of a repository name.
+#[derive(Debug, Default, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct NamedByGit {
+    /// Included configurations, and configurations that are links.
+    pub(super) configs: Vec<PathBuf>,
+    /// Directories of hooks.
+    pub(super) hooks: Vec<PathBuf>,
+    /// Programs that git runs.
+    pub(super) programs: Vec<PathBuf>,
+}
+
+impl Repository {
+    pub(super) fn named(&self) -> NamedByGit {
+        self.named.clone()
+    }
+}
+
+/// What several repositories name. Thousands of worktrees may name the same files.
+#[derive(Debug, Default)]
+pub(super) struct NamedByAll {
+    pub(super) configs: BTreeSet<PathBuf>,
+    /// Directories of hooks, and whether no configuration names them because they are in the common directory.
+    pub(super) hooks: BTreeMap<PathBuf, bool>,
+    /// Programs, and the common directory of a repository that names them.
+    pub(super) programs: BTreeMap<PathBuf, PathBuf>,
+}
+
+impl NamedByAll {
+    pub(super) fn new<'r>(repositories: impl IntoIterator<Item = &'r Repository>) -> Self {
+        let mut all = Self::default();
+        for repository in repositories {
+            let named = repository.named();
+            all.configs.extend(named.configs);
+            for hooks in named.hooks {
+                let is_own = hooks == repository.common.join("hooks");
+                *all.hooks.entry(hooks).or_insert(true) &= is_own;
+            }
+            all.programs.extend(named.programs.into_iter().map(|path| (path, repository.common.clone())));
+        }
+        all
+    }
+
+    /// The paths that lead to these files.
+    pub(super) fn targets(&self) -> BTreeSet<PathBuf> {
+        let files = self.configs.iter().chain(self.programs.keys());
+        let mut targets: BTreeSet<PathBuf> = files.flat_map(|path| ways(path)).collect();
+        for (hooks, is_own) in &self.hooks {
+            if !is_own || is_link(hooks) {
+                targets.extend(ways(hooks));
+            }
+            let links = names_in(hooks).unwrap_or_default().into_iter().map(|name| hooks.join(name));
+            targets.extend(links.filter(|path| is_link(path)).flat_map(|link| ways(&link)));
+        }
+        targets
+    }
+}
+
+/// Configurations that have been read, with all that they include.
+#[derive(Debug, Default)]
+struct ReadConfigs {
+    /// Included configurations, and configurations that are links.
+    configs: Vec<PathBuf>,
+    /// What each configuration names.
+    paths: Vec<NamedPaths>,
+}
+
+/// Reads the configurations of repositories, those of each common directory once: thousands of worktrees may share it.
+pub(super) struct ConfigReader {
+    of_user: ReadConfigs,
+    by_common: HashMap<PathBuf, Rc<ReadConfigs>>,
+}
+
+impl ConfigReader {
+    pub(super) fn new() -> Self {
+        Self { of_user: ReadConfigs::read(&user_configs()), by_common: HashMap::new() }
+    }
+
+    /// The repository with its working tree in `top` and its configuration in `common`.
+    pub(super) fn repository(&mut self, top: PathBuf, common: PathBuf) -> Repository {
+        let own = self.by_common.entry(common.clone());
+        let own = Rc::clone(own.or_insert_with(|| Rc::new(ReadConfigs::read(&own_configs(&common)))));
+        let mut named = NamedByGit::default();
+        for read in [&self.of_user, &own] {
+            named.configs.extend(read.configs.iter().cloned());
+            for paths in &read.paths {
+                named.programs.extend(paths.programs.iter().map(|path| resolve(&top, &expand_home(path))));
+                // Conditions decide which of several values is in effect, so all of them count.
+                named.hooks.extend(paths.hooks.iter().map(|path| resolve(&top, &expand_home(path))));
+            }
+        }
+        if named.hooks.is_empty() {
+            named.hooks.push(common.join("hooks"));
+        }
+        Repository { top, common, named }
+    }
+}
+
+impl ReadConfigs {
+    fn read(first: &[PathBuf]) -> Self {
+        let mut read = Self::default();
+        read.configs.extend(first.iter().filter(|path| is_link(path)).cloned());
+        let mut configs = first.to_vec();
+        // Configurations may include each other.
+        let mut seen: BTreeSet<PathBuf> = first.iter().cloned().collect();
+        let max_configs = first.len() + MAX_CONFIGS;
+        for _ in 0..=MAX_INCLUDES {
+            let mut included = Vec::new();
+            for config in &configs {
+                let GuardedContent::Bytes(bytes) = content_now(config) else { continue };
+                let paths = named_paths(config, &bytes);
+                let parent = config.parent().unwrap_or(Path::new("/"));
+                included.extend(paths.includes.iter().map(|path| resolve(parent, &expand_home(path))));
+                read.paths.push(paths);
+            }
+            included.retain(|path| seen.len() < max_configs && seen.insert(path.clone()));
+            if included.is_empty() {
+                break;
+            }
+            read.configs.extend(included.iter().cloned());
+            configs = included;
+        }
+        read
+    }
+}
+
+/// The configurations in a common directory, and those of its worktrees, oldest first: a command can make many worktrees, but
+/// none that is older than the user's.
+fn own_configs(common: &Path) -> Vec<PathBuf> {
+    let worktrees = common.join("worktrees");
+    let names = names_in(&worktrees).unwrap_or_default();
+    let mut worktrees: Vec<PathBuf> = names.into_iter().map(|name| worktrees.join(name)).collect();
+    if worktrees.len() > MAX_WORKTREES_COUNT {
+        worktrees.sort_by_cached_key(|path| Reverse(made_at(path)));
+        worktrees.truncate(MAX_WORKTREES_COUNT);
+    }
+    let of_worktrees = worktrees.into_iter().map(|worktree| worktree.join(CONFIGS[1]));
+    CONFIGS.iter().map(|name| common.join(name)).chain(of_worktrees).collect()
+}
+
+/// When an entry was made; an earlier time is greater.
+pub(super) fn made_at(path: &Path) -> Reverse<Option<SystemTime>> {
+    Reverse(std::fs::symlink_metadata(path).and_then(|meta| meta.created()).ok())
+}
+
+/// The configurations for all of the user's repositories, which may name files of a workspace.
+fn user_configs() -> Vec<PathBuf> {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let own = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
+    let own = own.or_else(|| home.as_ref().map(|home| home.join(".config")));
+    let own = own.map(|own| own.join("git/config"));
+    [PathBuf::from("/etc/gitconfig")]
+        .into_iter()
+        .chain(own)
+        .chain(home.map(|home| home.join(".gitconfig")))
+        .collect()
+}
+
+fn expand_home(path: &[u8]) -> Vec<u8> {
+    match (path.strip_prefix(b"~/"), std::env::var_os("HOME")) {
+        (Some(rest), Some(home)) => [home.as_bytes(), b"/", rest].concat(),
+        _ => path.to_vec(),
+    }
+}
