@@ -103,7 +103,11 @@ pub(super) struct ConfigReader {
 
 impl ConfigReader {
     pub(super) fn new() -> Self {
-        Self { of_user: ReadConfigs::read(&user_configs()), by_common: HashMap::new() }
+        let own = user_configs();
+        let mut of_user = ReadConfigs::read(&own);
+        // A variable or a link of the user may lead into the workspace.
+        of_user.configs.extend(own);
+        Self { of_user, by_common: HashMap::new() }
     }
 
     /// The repository with its working tree in `top` and its configuration in `common`.
@@ -173,16 +177,19 @@ pub(super) fn made_at(path: &Path) -> Reverse<Option<SystemTime>> {
     Reverse(std::fs::symlink_metadata(path).and_then(|meta| meta.created()).ok())
 }
 
-/// The configurations for all of the user's repositories, which may name files of a workspace.
+/// The configurations for all of the user's repositories, which may be in a workspace or name files there. Programs outside
+/// may have the variables or not, so the default places count, too.
 fn user_configs() -> Vec<PathBuf> {
-    let home = std::env::var_os("HOME").map(PathBuf::from);
-    let own = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
-    let own = own.or_else(|| home.as_ref().map(|home| home.join(".config")));
-    let own = own.map(|own| own.join("git/config"));
+    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let named = ["GIT_CONFIG_SYSTEM", "GIT_CONFIG_GLOBAL"].into_iter().filter_map(variable);
+    let named = named.filter_map(|path| std::path::absolute(path).ok());
+    let home = variable("HOME");
+    let own = variable("XDG_CONFIG_HOME").or_else(|| home.as_ref().map(|home| home.join(".config")));
     [PathBuf::from("/etc/gitconfig")]
         .into_iter()
-        .chain(own)
+        .chain(own.map(|own| own.join("git/config")))
         .chain(home.map(|home| home.join(".gitconfig")))
+        .chain(named)
         .collect()
 }
 
