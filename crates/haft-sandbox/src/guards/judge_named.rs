@@ -25,8 +25,8 @@ impl Judge<'_> {
         for (hooks, is_default) in &named.hooks {
             self.named_hooks(hooks, *is_default, &mut violations);
         }
-        for (program, common) in &named.programs {
-            self.named_program(program, common, &mut violations);
+        for (program, config) in &named.programs {
+            self.named_program(program, config, &mut violations);
         }
         violations
     }
@@ -107,8 +107,8 @@ impl Judge<'_> {
         }
     }
 
-    /// Judges a program that the configuration of a repository names.
-    fn named_program(&self, program: &Path, git: &Path, violations: &mut Vec<Violation>) {
+    /// Judges a program that a configuration names.
+    fn named_program(&self, program: &Path, config: &Path, violations: &mut Vec<Violation>) {
         for way in ways(program) {
             self.changed_links(&way, violations);
         }
@@ -117,7 +117,7 @@ impl Judge<'_> {
         let is_same = self.node_before(&path).as_file().is_some_and(|before| before.hash == file.hash);
         let is_users = || read_now(&path).is_some_and(|bytes| self.is_in_repository(&path, &bytes));
         if (self.is_recorded)(&path) && !is_same && !is_users() {
-            let detail = format!("{} names it", git.join("config").display());
+            let detail = format!("{} names it", config.display());
             self.add(path, Guard::Hook, detail, violations);
         }
     }

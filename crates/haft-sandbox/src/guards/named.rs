@@ -89,13 +89,14 @@ impl NamedFiles {
         let mut reader = ConfigReader::new();
         let repositories = repositories.into_iter();
         found.repositories = repositories.map(|(top, common)| reader.repository(top, common)).collect();
+        found.repositories.insert(reader.of_user());
         found.add_targets();
         found
     }
 
     /// Opens the directories of the links and repositories in `roots`, so that they can be judged.
     pub(crate) fn open(&self, roots: &[PathBuf]) -> OpenedDirectories {
-        let repositories = self.repositories.iter().map(|repository| repository.common.join("config"));
+        let repositories = self.repositories.iter().map(|repository| repository.config.clone());
         let paths: Vec<PathBuf> = self.links.iter().cloned().chain(repositories).collect();
         OpenedDirectories::above(paths.iter().map(PathBuf::as_path), LIST_ACCESS, |directory| {
             roots.iter().any(|root| directory.starts_with(root))
@@ -110,8 +111,7 @@ impl NamedFiles {
             let leads = |found: &&Repository| {
                 NamedByAll::new([*found]).targets().iter().any(|target| path.starts_with(target))
             };
-            let found = self.repositories.iter().find(leads);
-            found.map(|found| found.common.join("config"))
+            self.repositories.iter().find(leads).map(|found| found.config.clone())
         })
     }
 

@@ -25,6 +25,8 @@ const MAX_WORKTREES_COUNT: usize = 1_000;
 pub(super) struct Repository {
     pub(super) top: PathBuf,
     pub(super) common: PathBuf,
+    /// The configuration that messages name.
+    pub(super) config: PathBuf,
     /// What its configurations named when it was found.
     named: NamedByGit,
 }
@@ -52,7 +54,7 @@ pub(super) struct NamedByAll {
     pub(super) configs: BTreeSet<PathBuf>,
     /// Directories of hooks, and whether no configuration names them because they are in the common directory.
     pub(super) hooks: BTreeMap<PathBuf, bool>,
-    /// Programs, and the common directory of a repository that names them.
+    /// Programs, and a configuration that messages name.
     pub(super) programs: BTreeMap<PathBuf, PathBuf>,
 }
 
@@ -66,7 +68,7 @@ impl NamedByAll {
                 let is_own = hooks == repository.common.join("hooks");
                 *all.hooks.entry(hooks).or_insert(true) &= is_own;
             }
-            all.programs.extend(named.programs.into_iter().map(|path| (path, repository.common.clone())));
+            all.programs.extend(named.programs.into_iter().map(|path| (path, repository.config.clone())));
         }
         all
     }
@@ -110,23 +112,42 @@ impl ConfigReader {
         Self { of_user, by_common: HashMap::new() }
     }
 
+    /// What the user's own configurations name by themselves, as that of a repository: no other one may have been found.
+    pub(super) fn of_user(&self) -> Repository {
+        let config = self.of_user.configs.iter().rfind(|path| path.exists());
+        let config = config.cloned().unwrap_or_else(|| PathBuf::from("/etc/gitconfig"));
+        let mut named = NamedByGit { configs: self.of_user.configs.clone(), ..NamedByGit::default() };
+        for paths in &self.of_user.paths {
+            named.add(paths, &|path| path.starts_with(b"/").then(|| resolve(Path::new("/"), path)));
+        }
+        Repository { top: config.clone(), common: config.clone(), config, named }
+    }
+
     /// The repository with its working tree in `top` and its configuration in `common`.
     pub(super) fn repository(&mut self, top: PathBuf, common: PathBuf) -> Repository {
         let own = self.by_common.entry(common.clone());
         let own = Rc::clone(own.or_insert_with(|| Rc::new(ReadConfigs::read(&own_configs(&common)))));
-        let mut named = NamedByGit::default();
-        for read in [&self.of_user, &own] {
-            named.configs.extend(read.configs.iter().cloned());
-            for paths in &read.paths {
-                named.programs.extend(paths.programs.iter().map(|path| resolve(&top, &expand_home(path))));
-                // Conditions decide which of several values is in effect, so all of them count.
-                named.hooks.extend(paths.hooks.iter().map(|path| resolve(&top, &expand_home(path))));
-            }
+        let mut named = NamedByGit { configs: own.configs.clone(), ..NamedByGit::default() };
+        for paths in &self.of_user.paths {
+            named.add(paths, &|path| (!path.starts_with(b"/")).then(|| resolve(&top, path)));
+        }
+        for paths in &own.paths {
+            named.add(paths, &|path| Some(resolve(&top, path)));
         }
         if named.hooks.is_empty() {
             named.hooks.push(common.join("hooks"));
         }
-        Repository { top, common, named }
+        let config = common.join(CONFIGS[0]);
+        Repository { top, common, config, named }
+    }
+}
+
+impl NamedByGit {
+    /// Adds what a configuration names. Conditions decide which of several values is in effect, so all of them count.
+    fn add(&mut self, paths: &NamedPaths, resolved: &dyn Fn(&[u8]) -> Option<PathBuf>) {
+        let resolved = |path: &Vec<u8>| resolved(&expand_home(path));
+        self.programs.extend(paths.programs.iter().filter_map(resolved));
+        self.hooks.extend(paths.hooks.iter().filter_map(resolved));
     }
 }
 
