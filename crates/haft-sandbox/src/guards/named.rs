@@ -13,8 +13,8 @@ use haft_policy::{holds_settings, settings_rule};
 
 use super::git::{is_control_name, is_git_directory_now, resolve};
 use super::named_by_git::{ConfigReader, NamedByAll, Repository, made_at};
-use super::objects::{common_directory, git_directory};
 use super::node_kind;
+use super::objects::{common_directory, git_directory};
 
 /// More directories are not searched for links and repositories.
 const MAX_SEARCHED_DIRECTORIES: usize = 20_000;

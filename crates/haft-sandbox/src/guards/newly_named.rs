@@ -43,7 +43,9 @@ impl Judge<'_> {
             }
         }
         for config in named.configs.iter().filter(|path| !known.contains(*path)) {
-            let Some((path, _)) = self.unjudged_file(config, former.configs.iter().cloned()) else { continue };
+            let Some((path, _)) = self.unjudged_file(config, former.configs.iter().cloned()) else {
+                continue;
+            };
             let Some(bytes) = read_now(&path) else { continue };
             let programs = new_programs(&path, &[], &bytes);
             if !programs.is_empty() {
