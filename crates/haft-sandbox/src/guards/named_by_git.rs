@@ -3,7 +3,8 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::SystemTime;
@@ -109,6 +110,8 @@ impl ConfigReader {
         let mut of_user = ReadConfigs::read(&own);
         // A variable or a link of the user may lead into the workspace.
         of_user.configs.extend(own);
+        let template = std::env::var_os("GIT_TEMPLATE_DIR").map(OsString::into_vec);
+        of_user.paths.push(NamedPaths { template, ..NamedPaths::default() });
         Self { of_user, by_common: HashMap::new() }
     }
 
@@ -128,14 +131,20 @@ impl ConfigReader {
         let own = self.by_common.entry(common.clone());
         let own = Rc::clone(own.or_insert_with(|| Rc::new(ReadConfigs::read(&own_configs(&common)))));
         let mut named = NamedByGit { configs: own.configs.clone(), ..NamedByGit::default() };
-        for paths in &self.of_user.paths {
-            named.add(paths, &|path| (!path.starts_with(b"/")).then(|| resolve(&top, path)));
-        }
-        for paths in &own.paths {
-            named.add(paths, &|path| Some(resolve(&top, path)));
-        }
-        if named.hooks.is_empty() {
+        let is_hooks_named = |paths: &NamedPaths| paths.hooks.is_some();
+        if !self.of_user.paths.iter().chain(&own.paths).any(is_hooks_named) {
             named.hooks.push(common.join("hooks"));
+        }
+        // The configuration of a bare repository may give it a working tree.
+        let worktrees = own.paths.iter().filter_map(|paths| paths.worktree.as_ref());
+        let worktrees = worktrees.map(|path| resolve(&common, &expand_home(path)));
+        for top in [top.clone()].into_iter().chain(worktrees) {
+            for paths in &self.of_user.paths {
+                named.add(paths, &|path| (!path.starts_with(b"/")).then(|| resolve(&top, path)));
+            }
+            for paths in &own.paths {
+                named.add(paths, &|path| Some(resolve(&top, path)));
+            }
         }
         let config = common.join(CONFIGS[0]);
         Repository { top, common, config, named }
@@ -148,6 +157,10 @@ impl NamedByGit {
         let resolved = |path: &Vec<u8>| resolved(&expand_home(path));
         self.programs.extend(paths.programs.iter().filter_map(resolved));
         self.hooks.extend(paths.hooks.iter().filter_map(resolved));
+        for template in paths.template.iter().filter_map(resolved) {
+            self.hooks.push(template.join("hooks"));
+            self.configs.push(template.join(CONFIGS[0]));
+        }
     }
 }
 
@@ -214,9 +227,22 @@ fn user_configs() -> Vec<PathBuf> {
         .collect()
 }
 
+/// A path of a configuration with the home that it begins with: `~/x`, `~user/x`.
 fn expand_home(path: &[u8]) -> Vec<u8> {
-    match (path.strip_prefix(b"~/"), std::env::var_os("HOME")) {
-        (Some(rest), Some(home)) => [home.as_bytes(), b"/", rest].concat(),
-        _ => path.to_vec(),
-    }
+    let expanded = || {
+        let after_tilde = path.strip_prefix(b"~")?;
+        let (user, rest) = after_tilde.split_at(after_tilde.iter().position(|byte| *byte == b'/')?);
+        let home = if user.is_empty() { std::env::var_os("HOME")?.into_vec() } else { home_of(user)? };
+        Some([home.as_slice(), rest].concat())
+    };
+    expanded().unwrap_or_else(|| path.to_vec())
+}
+
+/// The home of a user of this machine.
+fn home_of(user: &[u8]) -> Option<Vec<u8>> {
+    let users = std::fs::read("/etc/passwd").ok()?;
+    let mut users = users.split(|byte| *byte == b'\n').map(|line| line.split(|byte| *byte == b':'));
+    users
+        .find_map(|mut fields| (fields.next() == Some(user)).then(|| fields.nth(4)).flatten())
+        .map(<[u8]>::to_vec)
 }

@@ -197,3 +197,46 @@ fn link_of_the_user_to_a_directory_may_be_written_otherwise() {
         assert_eq!(text(fixture, "work/docs/page.md"), "fine\n", "{namespaces}: {}", ran.stderr);
     });
 }
+
+#[test]
+fn repository_behind_a_long_pointer_is_found() {
+    // Git ignores line ends after a path, and paths may have any bytes.
+    for name in ["g", "$'g\\377'"] {
+        in_every_mode(|fixture, namespaces| {
+            let long = "head -c 20000 /dev/zero | tr '\\0' '\\n'";
+            set_up(
+                fixture,
+                &format!(
+                    "G={name}; mkdir -p p/hk; git init -q $G; (echo gitdir: ../$G/.git; {long}) > p/.git; git -C $G config core.hooksPath hk\n\
+                     git init -q c; git -C c config core.hooksPath hk; git -C c commit -q --allow-empty -m one; git -C c worktree add -q ../wt; mkdir wt/hk\n\
+                     (cat c/.git/worktrees/wt/commondir; {long}) > d; mv d c/.git/worktrees/wt/commondir"
+                ),
+            );
+            for top in ["p", "wt"] {
+                let ran = run(
+                    fixture,
+                    namespaces,
+                    &format!("printf '#!/bin/sh\\n' > {top}/hk/pre-commit; chmod 755 {top}/hk/pre-commit"),
+                );
+                let is_there = fixture.path(&format!("work/{top}/hk/pre-commit")).exists();
+                assert!(ran.stderr.contains("Refused") && !is_there, "{namespaces} {top}: {}", ran.stderr);
+            }
+        });
+    }
+}
+
+#[test]
+fn thousands_of_worktrees_do_not_stall_the_search() {
+    const MAKE: &str = "import os\n\
+        for n in range(4000):\n    \
+            open('g/.git/worktrees/e%d' % n, 'w').close()\n    \
+            os.mkdir('r%d' % n)\n    \
+            open('r%d/.git' % n, 'w').write('gitdir: ../g/.git')\n";
+    in_every_mode(|fixture, namespaces| {
+        set_up(fixture, "git init -q g; mkdir g/.git/worktrees");
+        fixture.file("outside/make.py", MAKE);
+        set_up(fixture, "python3 ../outside/make.py");
+        let ran = run(fixture, namespaces, "echo fine > r1/x; mkdir .git; echo also > r2/x");
+        assert_eq!((ran.code, text(fixture, "work/r2/x").as_str()), (0, "also\n"), "{}", ran.stderr);
+    });
+}

@@ -80,7 +80,12 @@ fn h6_what_a_killed_haft_has_named_is_judged_by_the_next_call() {
 
 #[test]
 fn h7_programs_that_a_configuration_of_the_user_names_are_guarded() {
-    for (key, program) in [("core.fsmonitor", "./fsm.sh"), ("filter.x.clean", "sh tools/fsm.sh %f")] {
+    for (key, program) in [
+        ("core.fsmonitor", "./fsm.sh"),
+        ("filter.x.clean", "sh tools/fsm.sh %f"),
+        ("filter.x.clean", "/bin/sh \"tools/fsm.sh\" %f"),
+        ("filter.x.clean", "/usr/bin/env sh fsm.sh"),
+    ] {
         in_every_mode(|space| {
             space.user(&format!(
                 "{REPOSITORY}; mkdir tools; echo exit > fsm.sh; cp fsm.sh tools; chmod 755 fsm.sh; git config {key} '{program}'"
