@@ -55,6 +55,26 @@ impl OldestFirst {
 impl NamedFiles {
     /// Searches the roots of a scope for links and repositories, and looks at the user's own git configuration.
     pub(crate) fn find(roots: &[PathBuf]) -> Self {
+        // A command may have closed a directory only for now, and open it again once something else is written.
+        let mut opened = OpenedDirectories::default();
+        Self::search(roots, |directory| opened.open(directory, LIST_ACCESS))
+    }
+
+    /// The same, but opens closed directories only while it has the lock, because two searches would close them for each other.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn find_with_lock<L>(roots: &[PathBuf], lock: impl FnOnce() -> L) -> Self {
+        let mut has_closed = false;
+        let found = Self::search(roots, |directory| has_closed |= is_closed(directory));
+        // One that was open during the search may be closed again.
+        if !has_closed && !found.repositories.iter().any(|repository| is_closed(&repository.common)) {
+            return found;
+        }
+        let _lock = lock();
+        Self::find(roots)
+    }
+
+    /// Searches directories after a call of `enter`.
+    fn search(roots: &[PathBuf], mut enter: impl FnMut(&Path)) -> Self {
         let mut found = Self::default();
         let is_shared = |root: &Path| SHARED_TEMP_DIRS.iter().any(|shared| root == Path::new(shared));
         let (workspace, others) = roots.split_at(roots.len().min(1));
@@ -62,15 +82,13 @@ impl NamedFiles {
         let mut todo: BinaryHeap<OldestFirst> = searched.cloned().map(OldestFirst::new).collect();
         let above_roots = roots.iter().flat_map(|root| root.ancestors());
         let mut repositories: BTreeSet<(PathBuf, PathBuf)> = above_roots.filter_map(repository_at).collect();
-        // A command may have closed a directory only for now, and open it again once something else is written.
-        let mut opened = OpenedDirectories::default();
         let (mut directories, mut listed) = (0, 0);
         while let Some(OldestFirst { path: directory, .. }) = todo.pop() {
             directories += 1;
             if directories > MAX_SEARCHED_DIRECTORIES || listed > MAX_LISTED_ENTRIES {
                 break;
             }
-            opened.open(&directory, LIST_ACCESS);
+            enter(&directory);
             repositories.extend(repository_at(&directory));
             for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
                 listed += 1;
@@ -161,6 +179,14 @@ impl NamedFiles {
         self.targets = NamedByAll::new(&self.repositories).targets();
         self.targets.extend(self.links.iter().flat_map(|link| ways(link)));
     }
+}
+
+/// Whether a directory of Haft's user cannot be listed.
+#[cfg(target_os = "linux")]
+fn is_closed(directory: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let is_own = |meta: std::fs::Metadata| meta.is_dir() && meta.uid() == rustix::process::geteuid().as_raw();
+    !haft_files::is_allowed(directory, LIST_ACCESS) && std::fs::symlink_metadata(directory).is_ok_and(is_own)
 }
 
 /// The working tree and the common directory of the repository in a directory.

@@ -34,7 +34,7 @@ pub(super) struct GuardedEntries {
     /// Where links and git configurations are searched for.
     roots: Vec<PathBuf>,
     /// What links and git configurations lead to, found before the first change.
-    named: OnceCell<NamedFiles>,
+    pub(super) named: OnceCell<NamedFiles>,
     /// Whether the command touched something in `named`.
     pub(super) touches_named: bool,
     /// Whether the command touched something whose name matters.
@@ -74,6 +74,7 @@ impl GuardedEntries {
     pub(super) fn may_be_newly_named(&self, record: &dyn Record) -> bool {
         let now = haft_tool::now_ms();
         self.touches_guarded
+            || self.touches_named
             || self.is_beside_another
             || now.saturating_sub(self.started_at) > SHORT_COMMAND_MS
             || record.was_followed().unwrap_or(true)
