@@ -29,7 +29,7 @@ pub(super) struct GuardedEntries {
     pub(super) started_at: u64,
     /// Whether another call was running when the command started.
     is_beside_another: bool,
-    /// Whether the command touched something whose name matters since the last comparison with `named`.
+    /// Whether the command touched something since the last comparison with `named`. It may be named by what another call did.
     pub(super) needs_comparison: bool,
     /// Where links and git configurations are searched for.
     roots: Vec<PathBuf>,
@@ -100,7 +100,7 @@ impl GuardedEntries {
         self.touches_named |= is_named;
         let is_guarded = is_relevant(entry.path());
         self.touches_guarded |= is_guarded;
-        self.needs_comparison |= is_guarded;
+        self.needs_comparison = true;
         let (dir, name) = (Rc::clone(&entry.dir), entry.name.clone());
         if is_named || is_guarded {
             self.add_note(dir, name, changes);
