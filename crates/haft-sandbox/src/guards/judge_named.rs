@@ -1,6 +1,7 @@
 //! Judges the files that the user's links and git configurations lead to, whatever their names are.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use haft_policy::{Guard, settings_rule};
 use haft_tool::{FileNode, Node};
@@ -9,14 +10,14 @@ use super::git::is_executable;
 use super::named::{NamedFiles, is_link, ways};
 use super::named_by_git::NamedByAll;
 use super::objects::changed_at;
-use super::{Judge, Violation, files_in, names_in, node_now, read_now};
+use super::{Judge, TOO_MANY_FILES, Violation, files_in, names_in, node_now, read_now};
 
 impl Judge<'_> {
     /// Judges the files that the user's links and git configurations lead to.
     pub(crate) fn named(&self, named: &NamedFiles) -> Vec<Violation> {
         let mut violations = Vec::new();
         for link in &named.links {
-            self.linked_settings(link, false, &mut violations);
+            self.linked_settings(link, false, &named.unlisted, &mut violations);
         }
         let named = NamedByAll::new(&named.repositories);
         for config in &named.configs {
@@ -32,15 +33,25 @@ impl Judge<'_> {
     }
 
     /// Judges the settings that a link of the user leads to. What calls left there before the link existed (`is_new`) was
-    /// not judged.
-    pub(super) fn linked_settings(&self, link: &Path, is_new: bool, violations: &mut Vec<Violation>) {
+    /// not judged. A directory with too many files must be one of `unlisted`.
+    pub(super) fn linked_settings(
+        &self,
+        link: &Path,
+        is_new: bool,
+        unlisted: &BTreeSet<PathBuf>,
+        violations: &mut Vec<Violation>,
+    ) {
         for way in ways(link) {
             self.changed_links(&way, violations);
         }
         let Ok(target) = std::fs::canonicalize(link) else { return };
         let files = match target.is_dir().then(|| files_in(&target)) {
             Some(Some(files)) => files,
-            Some(None) => Vec::new(),
+            Some(None) if unlisted.contains(&target) || !(self.is_recorded)(&target) => Vec::new(),
+            Some(None) => {
+                let detail = format!("{} leads there; {TOO_MANY_FILES}", link.display());
+                return self.add(target, Guard::Settings, detail, violations);
+            }
             None => vec![target.clone()],
         };
         for path in files {

@@ -13,8 +13,8 @@ use haft_policy::{holds_settings, settings_rule};
 
 use super::git::{is_control_name, is_git_directory_now, resolve};
 use super::named_by_git::{ConfigReader, NamedByAll, Repository, made_at};
-use super::node_kind;
 use super::objects::{common_directory, git_directory};
+use super::{files_in, node_kind};
 
 /// More directories are not searched for links and repositories.
 const MAX_SEARCHED_DIRECTORIES: usize = 20_000;
@@ -34,6 +34,8 @@ pub(crate) struct NamedFiles {
     pub(super) repositories: BTreeSet<Repository>,
     /// Links that are named like settings.
     pub(super) links: BTreeSet<PathBuf>,
+    /// Directories that these links lead to and that have too many files to check.
+    pub(super) unlisted: BTreeSet<PathBuf>,
     /// All paths that these lead to.
     pub(super) targets: BTreeSet<PathBuf>,
 }
@@ -108,6 +110,7 @@ impl NamedFiles {
         let repositories = repositories.into_iter();
         found.repositories = repositories.map(|(top, common)| reader.repository(top, common)).collect();
         found.repositories.insert(reader.of_user());
+        found.add_links_in_linked(roots);
         found.add_targets();
         found
     }
@@ -144,8 +147,8 @@ impl NamedFiles {
         let repositories =
             repositories.filter(|found| !is_changed(&found.top.join(".git")) && !is_prepared(&found.common));
         let links = self.links.iter().filter(|link| !is_changed(link)).cloned().collect();
-        let mut found =
-            Self { repositories: repositories.cloned().collect(), links, targets: BTreeSet::new() };
+        let (repositories, unlisted) = (repositories.cloned().collect(), self.unlisted.clone());
+        let mut found = Self { repositories, links, unlisted, targets: BTreeSet::new() };
         found.add_targets();
         found
     }
@@ -172,6 +175,32 @@ impl NamedFiles {
         let is_settings = settings_rule(&path).is_some() || holds_settings(&path);
         if is_settings && node_kind(&path).is_some_and(|kind| kind.is_symlink()) {
             self.links.insert(path);
+        }
+    }
+
+    /// Adds the links in directories that links lead to, under the paths that programs use: `.vscode/tasks.json` for one in
+    /// `conf/vscode`.
+    fn add_links_in_linked(&mut self, roots: &[PathBuf]) {
+        let mut todo: Vec<(PathBuf, PathBuf)> =
+            self.links.iter().map(|link| (link.clone(), link.clone())).collect();
+        let mut listed = BTreeSet::new();
+        while let Some((first, link)) = todo.pop() {
+            let Ok(target) = std::fs::canonicalize(&link) else { continue };
+            let is_inside = roots.iter().any(|root| target.starts_with(root));
+            if !is_inside || !target.is_dir() || !listed.insert((first.clone(), target.clone())) {
+                continue;
+            }
+            let Some(files) = files_in(&target) else {
+                self.unlisted.insert(target);
+                continue;
+            };
+            for path in files.iter().filter(|path| is_link(path)) {
+                let link = link.join(path.strip_prefix(&target).unwrap_or(path));
+                self.add_link(link.clone());
+                if self.links.contains(&link) {
+                    todo.push((first.clone(), link));
+                }
+            }
         }
     }
 
@@ -211,7 +240,9 @@ pub(super) fn ways(path: &Path) -> Vec<PathBuf> {
     for _ in 0..MAX_LINKS {
         let Some((last, parent)) = ways.last().and_then(|last| Some((last, last.parent()?))) else { break };
         let Ok(target) = std::fs::read_link(last) else { break };
-        ways.push(resolve(parent, target.as_os_str().as_bytes()));
+        // `..` in the target means the parent of the real directory.
+        let parent = std::fs::canonicalize(parent).unwrap_or_else(|_| parent.to_owned());
+        ways.push(resolve(&parent, target.as_os_str().as_bytes()));
     }
     ways.extend(std::fs::canonicalize(path));
     ways

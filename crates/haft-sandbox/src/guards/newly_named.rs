@@ -18,7 +18,7 @@ impl Judge<'_> {
     pub(crate) fn newly_named(&self, before: &NamedFiles, now: &NamedFiles) -> Vec<Violation> {
         let mut violations = Vec::new();
         for link in now.links.difference(&before.links) {
-            self.linked_settings(link, true, &mut violations);
+            self.linked_settings(link, true, &before.unlisted, &mut violations);
         }
         // The paths found at that time, because the user may have changed a configuration since.
         let known = &before.targets;

@@ -240,3 +240,47 @@ fn thousands_of_worktrees_do_not_stall_the_search() {
         assert_eq!((ran.code, text(fixture, "work/r2/x").as_str()), (0, "also\n"), "{}", ran.stderr);
     });
 }
+
+#[test]
+fn directory_that_is_too_large_is_not_moved_to_where_a_link_leads() {
+    const FILL: &str = "import os\nos.mkdir('big')\nfor n in range(20001): open('big/%d' % n, 'w').close()\n";
+    in_every_mode(|fixture, namespaces| {
+        set_up(
+            fixture,
+            "mkdir -p conf/vscode; ln -s conf/vscode .vscode; echo '{}' > conf/vscode/tasks.json",
+        );
+        fixture.file("programs/fill.py", FILL);
+        let fill = format!("python3 -IS {}", fixture.path("programs/fill.py").display());
+        let script =
+            format!("{fill}; echo evil > big/tasks.json; mv conf/vscode conf/old; mv big conf/vscode");
+        let ran = run(fixture, namespaces, &script);
+        assert_ne!(text(fixture, "work/.vscode/tasks.json"), "evil\n", "{namespaces}: {}", ran.stderr);
+        assert!(ran.stderr.contains("Refused"), "{namespaces}: {}", ran.stderr);
+    });
+}
+
+#[test]
+fn links_in_a_linked_directory_of_settings_are_followed() {
+    in_every_mode(|fixture, namespaces| {
+        set_up(
+            fixture,
+            "mkdir -p conf/vscode/more common/more; ln -s conf/vscode .vscode; for f in t m more/x; do echo '{}' > common/$f.json; done\n\
+             ln -s ../../common/t.json conf/vscode/tasks.json; ln -s ../../../common/m.json conf/vscode/more/m.json; ln -s ../../common/more conf/vscode/dir",
+        );
+        let ran = run(
+            fixture,
+            namespaces,
+            "for f in t m more/x; do echo evil > common/$f.json; done; echo fine > common/other",
+        );
+        for name in ["t", "m", "more/x"] {
+            let left = text(fixture, &format!("work/common/{name}.json"));
+            assert_eq!(left, "{}\n", "{namespaces} {name}: {}", ran.stderr);
+        }
+        assert_eq!(text(fixture, "work/common/other"), "fine\n", "{namespaces}: {}", ran.stderr);
+        let mut session = fixture.session(namespaces);
+        let path = fixture.path("work/common/t.json");
+        session.call("Read", &json!({"file_path": path}));
+        let result = session.call("Write", &json!({"file_path": path, "content": "evil"}));
+        assert!(result.to_string().contains("--allow-write"), "{namespaces}: {result}");
+    });
+}
