@@ -20,6 +20,8 @@ use super::{files_in, node_kind};
 const MAX_SEARCHED_DIRECTORIES: usize = 20_000;
 /// The search ends after this many directory entries.
 const MAX_LISTED_ENTRIES: usize = 1_000_000;
+/// Settings in the user's home are at most this many directories deep: `.config/fish`.
+const MAX_HOME_DEPTH: usize = 2;
 /// The kernel follows no more.
 const MAX_LINKS: usize = 40;
 /// Directories that are not searched: tools generate many files in them.
@@ -110,6 +112,7 @@ impl NamedFiles {
         let repositories = repositories.into_iter();
         found.repositories = repositories.map(|(top, common)| reader.repository(top, common)).collect();
         found.repositories.insert(reader.of_user());
+        found.links.extend(home_links(roots));
         found.add_links_in_linked(roots);
         found.add_targets();
         found
@@ -172,8 +175,7 @@ impl NamedFiles {
     }
 
     fn add_link(&mut self, path: PathBuf) {
-        let is_settings = settings_rule(&path).is_some() || holds_settings(&path);
-        if is_settings && node_kind(&path).is_some_and(|kind| kind.is_symlink()) {
+        if is_settings(&path) && node_kind(&path).is_some_and(|kind| kind.is_symlink()) {
             self.links.insert(path);
         }
     }
@@ -208,6 +210,28 @@ impl NamedFiles {
         self.targets = NamedByAll::new(&self.repositories).targets();
         self.targets.extend(self.links.iter().flat_map(|link| ways(link)));
     }
+}
+
+fn is_settings(path: &Path) -> bool {
+    settings_rule(path).is_some() || holds_settings(path)
+}
+
+/// The links in the user's home that are named like settings and lead into `roots`: `~/.bashrc`, `~/.config/fish/config.fish`.
+fn home_links(roots: &[PathBuf]) -> Vec<PathBuf> {
+    let leads_inside =
+        |path: &Path| ways(path).iter().any(|way| roots.iter().any(|root| way.starts_with(root)));
+    let mut directories: Vec<PathBuf> = std::env::var_os("HOME").map(PathBuf::from).into_iter().collect();
+    let mut links = Vec::new();
+    for _ in 0..=MAX_HOME_DEPTH {
+        let entries =
+            directories.iter().flat_map(|path| std::fs::read_dir(path).into_iter().flatten().flatten());
+        let entries: Vec<PathBuf> =
+            entries.map(|entry| entry.path()).filter(|path| is_settings(path)).collect();
+        let (linked, others) = entries.into_iter().partition::<Vec<_>, _>(|path| is_link(path));
+        links.extend(linked.into_iter().filter(|path| leads_inside(path)));
+        directories = others;
+    }
+    links
 }
 
 /// Whether a directory of Haft's user cannot be listed.

@@ -74,6 +74,20 @@ fn hooks_of_the_users_template_are_judged() {
 }
 
 #[test]
+fn links_from_the_home_are_followed() {
+    in_every_mode(|space| {
+        space.user(
+            "mkdir -p zsh fish ~/.config/fish dot/mise; echo : | tee zsh/rc fish/c dot/mise/config.toml",
+        );
+        space.user("ln -s $PWD/zsh/rc ~/.bashrc; ln -s $PWD/fish/c ~/.config/fish/config.fish; ln -s $PWD/dot/mise ~/.config/mise");
+        for file in ["zsh/rc", "fish/c", "dot/mise/config.toml"] {
+            is_refused(space, &format!("echo echo PWNED > {file}"), file);
+            is_refused_to_tools(space, file);
+        }
+    });
+}
+
+#[test]
 fn home_of_a_named_user_is_expanded() {
     in_every_mode(|space| {
         // The homes of root and of the unprivileged user differ, and both are directories.
