@@ -16,10 +16,9 @@ use super::named_by_git::{ConfigReader, NamedByAll, Repository, made_at};
 use super::objects::{common_directory, git_directory};
 use super::{files_in, node_kind};
 
-/// More directories are not searched for links and repositories.
+/// More directories are not searched for links and repositories. Each one is listed completely, because the user's entries may be
+/// the last: that takes a small part of the time that it takes to make them.
 const MAX_SEARCHED_DIRECTORIES: usize = 20_000;
-/// The search ends after this many directory entries.
-const MAX_LISTED_ENTRIES: usize = 1_000_000;
 /// Settings in the user's home are at most this many directories deep: `.config/fish`.
 const MAX_HOME_DEPTH: usize = 2;
 /// The kernel follows no more.
@@ -86,16 +85,15 @@ impl NamedFiles {
         let mut todo: BinaryHeap<OldestFirst> = searched.cloned().map(OldestFirst::new).collect();
         let above_roots = roots.iter().flat_map(|root| root.ancestors());
         let mut repositories: BTreeSet<(PathBuf, PathBuf)> = above_roots.filter_map(repository_at).collect();
-        let (mut directories, mut listed) = (0, 0);
+        let mut directories = 0;
         while let Some(OldestFirst { path: directory, .. }) = todo.pop() {
             directories += 1;
-            if directories > MAX_SEARCHED_DIRECTORIES || listed > MAX_LISTED_ENTRIES {
+            if directories > MAX_SEARCHED_DIRECTORIES {
                 break;
             }
             enter(&directory);
             repositories.extend(repository_at(&directory));
             for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
-                listed += 1;
                 match entry.file_type() {
                     Ok(kind) if kind.is_symlink() => found.add_link(entry.path()),
                     Ok(kind) if kind.is_dir() => {
