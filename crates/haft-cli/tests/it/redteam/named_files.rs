@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use haft::json;
 
-use crate::fixture::sandbox::SandboxFixture;
+use crate::fixture::sandbox::{SandboxFixture, User};
 
 use super::sandbox::{in_every_mode, run};
 
@@ -232,13 +232,12 @@ fn thousands_of_worktrees_do_not_stall_the_search() {
             open('g/.git/worktrees/e%d' % n, 'w').close()\n    \
             os.mkdir('r%d' % n)\n    \
             open('r%d/.git' % n, 'w').write('gitdir: ../g/.git')\n";
-    in_every_mode(|fixture, namespaces| {
-        set_up(fixture, "git init -q g; mkdir g/.git/worktrees");
-        fixture.file("outside/make.py", MAKE);
-        set_up(fixture, "python3 ../outside/make.py");
-        let ran = run(fixture, namespaces, "echo fine > r1/x; mkdir .git; echo also > r2/x");
-        assert_eq!((ran.code, text(fixture, "work/r2/x").as_str()), (0, "also\n"), "{}", ran.stderr);
-    });
+    let fixture = SandboxFixture::new(User::Current);
+    set_up(&fixture, "git init -q g; mkdir g/.git/worktrees");
+    fixture.file("outside/make.py", MAKE);
+    set_up(&fixture, "python3 ../outside/make.py");
+    let ran = run(&fixture, "true", "echo fine > r1/x; mkdir .git; echo also > r2/x");
+    assert_eq!((ran.code, text(&fixture, "work/r2/x").as_str()), (0, "also\n"), "{}", ran.stderr);
 }
 
 #[test]

@@ -124,7 +124,7 @@ fn h3_many_directories_hide_no_named_files() {
 }
 
 #[test]
-fn h4_many_files_hide_no_named_files() {
+fn many_files_hide_no_named_files() {
     // Hard links, because they are made fast.
     const FILL: &str = "import os\n\
         for n in range(1000100):\n    \
