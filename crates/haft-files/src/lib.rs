@@ -49,7 +49,7 @@ pub use hard_links::{birth_id, birth_id_at, changed_at, find_names, id_of};
 pub use lock::lock_moves;
 pub use mounts::mounted_elsewhere;
 pub use node::{Captured, CapturedContent, capture, capture_unread, hash};
-pub use opened::{LIST_ACCESS, OpenedDirectories};
+pub use opened::{LIST_ACCESS, OpenedDirectories, is_allowed};
 pub use os::containment;
 pub use private_file::{FileLockGuard, PrivateFile};
 pub use regular_file::{open_regular, read_regular};

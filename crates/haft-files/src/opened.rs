@@ -65,7 +65,8 @@ impl OpenedDirectories {
     }
 }
 
-fn is_allowed(directory: &Path, access: Access) -> bool {
+/// Whether a directory allows this access as it is.
+pub fn is_allowed(directory: &Path, access: Access) -> bool {
     rustix::fs::accessat(CWD, directory, access, AtFlags::EACCESS).is_ok()
 }
 

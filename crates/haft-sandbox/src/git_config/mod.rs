@@ -12,6 +12,7 @@ mod link;
 mod parse;
 #[cfg(test)]
 mod tests;
+mod words;
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -55,7 +56,11 @@ pub(crate) struct NamedPaths {
     pub(crate) includes: Vec<Vec<u8>>,
     /// The directory of hooks.
     pub(crate) hooks: Option<Vec<u8>>,
-    /// Programs with a path, which git runs by itself.
+    /// The directory whose hooks and configuration new repositories get.
+    pub(crate) template: Option<Vec<u8>>,
+    /// The working tree.
+    pub(crate) worktree: Option<Vec<u8>>,
+    /// Programs and scripts, which git runs by itself.
     pub(crate) programs: Vec<Vec<u8>>,
 }
 
@@ -69,12 +74,12 @@ pub(crate) fn named_paths(path: &Path, bytes: &[u8]) -> NamedPaths {
         match (section.section(), entry.key.as_slice()) {
             (b"include" | b"includeif", b"path") => named.includes.push(value.clone()),
             (b"core", b"hookspath") => named.hooks = Some(value.clone()),
+            (b"init", b"templatedir") => named.template = Some(value.clone()),
+            (b"core", b"worktree") => named.worktree = Some(value.clone()),
             // An alias runs when the user asks for it.
             (b"alias", _) => {}
             (_, key) if keys::runs_program(path, section, key, Some(value)) => {
-                let words = value.split(u8::is_ascii_whitespace);
-                let mut programs = words.map(|word| word.strip_prefix(b"!").unwrap_or(word));
-                named.programs.extend(programs.find(|word| word.contains(&b'/')).map(<[u8]>::to_vec));
+                named.programs.extend(words::paths_in(value));
             }
             _ => {}
         }

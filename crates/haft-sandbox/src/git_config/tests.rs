@@ -236,6 +236,19 @@ fn named_paths_are_found() {
         [alias]\nd = !./e\n[credential]\nhelper = !./f --get\n";
     let named = super::named_paths(Path::new("/w/.git/config"), config);
     assert_eq!(named.programs, [b"./a".to_vec(), b"tools/c".to_vec(), b"./f".to_vec()]);
+    for (value, path) in [
+        ("/usr/bin/env python3 tools/c.py", "tools/c.py"),
+        ("python3 c.py %f", "c.py"),
+        ("'tools/a b.sh' --flag", "tools/a b.sh"),
+        ("tools/a\\ b.sh", "tools/a b.sh"),
+        ("sh -c 'cd x; ./run; true'", "./run"),
+        ("\"too\"ls/c", "tools/c"),
+        ("!f() { A=1 ./g; }; f", "./g"),
+        ("vim --cmd=tools/x", "tools/x"),
+    ] {
+        let named = super::named_paths(Path::new("/w/.git/config"), file("filter.x.clean", value).as_bytes());
+        assert!(named.programs.contains(&path.as_bytes().to_vec()), "{value}: {:?}", named.programs);
+    }
 }
 
 #[test]

@@ -1,48 +1,57 @@
 //! Judges the files that the user's links and git configurations lead to, whatever their names are.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use haft_policy::{Guard, settings_rule};
 use haft_tool::{FileNode, Node};
 
 use super::git::is_executable;
 use super::named::{NamedFiles, is_link, ways};
+use super::named_by_git::NamedByAll;
 use super::objects::changed_at;
-use super::{Judge, Violation, files_in, names_in, node_now, read_now};
+use super::{Judge, TOO_MANY_FILES, Violation, files_in, names_in, node_now, read_now};
 
 impl Judge<'_> {
     /// Judges the files that the user's links and git configurations lead to.
     pub(crate) fn named(&self, named: &NamedFiles) -> Vec<Violation> {
         let mut violations = Vec::new();
         for link in &named.links {
-            self.linked_settings(link, false, &mut violations);
+            self.linked_settings(link, false, &named.unlisted, &mut violations);
         }
-        for repository in &named.repositories {
-            let named = repository.named();
-            for config in &named.configs {
-                self.named_config(config, &mut violations);
-            }
-            for hooks in &named.hooks {
-                let is_default = *hooks == repository.common.join("hooks");
-                self.named_hooks(hooks, is_default, &mut violations);
-            }
-            for program in &named.programs {
-                self.named_program(program, &repository.common, &mut violations);
-            }
+        let named = NamedByAll::new(&named.repositories);
+        for config in &named.configs {
+            self.named_config(config, &mut violations);
+        }
+        for (hooks, is_default) in &named.hooks {
+            self.named_hooks(hooks, *is_default, &mut violations);
+        }
+        for (program, config) in &named.programs {
+            self.named_program(program, config, &mut violations);
         }
         violations
     }
 
     /// Judges the settings that a link of the user leads to. What calls left there before the link existed (`is_new`) was
-    /// not judged.
-    pub(super) fn linked_settings(&self, link: &Path, is_new: bool, violations: &mut Vec<Violation>) {
+    /// not judged. A directory with too many files must be one of `unlisted`.
+    pub(super) fn linked_settings(
+        &self,
+        link: &Path,
+        is_new: bool,
+        unlisted: &BTreeSet<PathBuf>,
+        violations: &mut Vec<Violation>,
+    ) {
         for way in ways(link) {
             self.changed_links(&way, violations);
         }
         let Ok(target) = std::fs::canonicalize(link) else { return };
         let files = match target.is_dir().then(|| files_in(&target)) {
             Some(Some(files)) => files,
-            Some(None) => Vec::new(),
+            Some(None) if unlisted.contains(&target) || !(self.is_recorded)(&target) => Vec::new(),
+            Some(None) => {
+                let detail = format!("{} leads there; {TOO_MANY_FILES}", link.display());
+                return self.add(target, Guard::Settings, detail, violations);
+            }
             None => vec![target.clone()],
         };
         for path in files {
@@ -109,8 +118,8 @@ impl Judge<'_> {
         }
     }
 
-    /// Judges a program that the configuration of a repository names.
-    fn named_program(&self, program: &Path, git: &Path, violations: &mut Vec<Violation>) {
+    /// Judges a program that a configuration names.
+    fn named_program(&self, program: &Path, config: &Path, violations: &mut Vec<Violation>) {
         for way in ways(program) {
             self.changed_links(&way, violations);
         }
@@ -119,7 +128,7 @@ impl Judge<'_> {
         let is_same = self.node_before(&path).as_file().is_some_and(|before| before.hash == file.hash);
         let is_users = || read_now(&path).is_some_and(|bytes| self.is_in_repository(&path, &bytes));
         if (self.is_recorded)(&path) && !is_same && !is_users() {
-            let detail = format!("{} names it", git.join("config").display());
+            let detail = format!("{} names it", config.display());
             self.add(path, Guard::Hook, detail, violations);
         }
     }

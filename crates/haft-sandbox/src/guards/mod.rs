@@ -8,6 +8,7 @@ mod git;
 mod in_effect;
 mod judge_named;
 mod named;
+mod named_by_git;
 mod newly_named;
 mod objects;
 mod origin;
@@ -44,6 +45,7 @@ const MAX_LINKS: usize = 40;
 const UNREAD: &str = "unread";
 /// A directory with more entries is not moved to a place where names are guarded.
 const MAX_MOVED_ENTRIES: usize = 20_000;
+const TOO_MANY_FILES: &str = "too many files to check, or one that cannot be read";
 
 /// The states of paths before a command.
 pub(crate) trait BeforeView {
@@ -181,8 +183,7 @@ impl Judge<'_> {
             return None;
         }
         let Some(files) = files_in(path) else {
-            let (path, detail) =
-                (path.to_owned(), "too many files to check, or one that cannot be read".to_owned());
+            let (path, detail) = (path.to_owned(), TOO_MANY_FILES.to_owned());
             return Some(Violation { path, guard: Guard::Settings, what: "move", detail });
         };
         let mut settings = files.iter().filter(|path| settings_rule(path).is_some());

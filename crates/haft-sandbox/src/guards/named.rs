@@ -11,15 +11,16 @@ use std::time::SystemTime;
 use haft_files::{LIST_ACCESS, OpenedDirectories};
 use haft_policy::{holds_settings, settings_rule};
 
-use super::git::{CONFIGS, is_control_name, is_git_directory_now, resolve};
+use super::git::{is_control_name, is_git_directory_now, resolve};
+use super::named_by_git::{ConfigReader, NamedByAll, Repository, made_at};
 use super::objects::{common_directory, git_directory};
-use super::{GuardedContent, content_now, names_in, node_kind};
-use crate::git_config::named_paths;
+use super::{files_in, node_kind};
 
-/// More directories are not searched for links and repositories.
+/// More directories are not searched for links and repositories. Each one is listed completely, because the user's entries may be
+/// the last: that takes a small part of the time that it takes to make them.
 const MAX_SEARCHED_DIRECTORIES: usize = 20_000;
-/// The search ends after this many directory entries.
-const MAX_LISTED_ENTRIES: usize = 1_000_000;
+/// Settings in the user's home are at most this many directories deep: `.config/fish`.
+const MAX_HOME_DEPTH: usize = 2;
 /// The kernel follows no more.
 const MAX_LINKS: usize = 40;
 /// Directories that are not searched: tools generate many files in them.
@@ -27,17 +28,6 @@ const SKIPPED_DIRECTORIES: &[&str] = &["node_modules", "target", ".venv", "venv"
 /// Temporary directories that all programs of the machine share. They are too large to search, and are not projects unless they
 /// are the workspace.
 pub(crate) const SHARED_TEMP_DIRS: &[&str] = &["/tmp", "/var/tmp"];
-/// More levels of included configurations are not followed; git stops at ten.
-const MAX_INCLUDES: usize = 10;
-/// More configurations of one repository are not read.
-const MAX_CONFIGS: usize = 200;
-
-/// A repository: its working tree and the directory with its configuration.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Repository {
-    top: PathBuf,
-    pub(super) common: PathBuf,
-}
 
 /// The files that the user's links and git configurations lead to.
 #[derive(Debug, Default)]
@@ -45,6 +35,8 @@ pub(crate) struct NamedFiles {
     pub(super) repositories: BTreeSet<Repository>,
     /// Links that are named like settings.
     pub(super) links: BTreeSet<PathBuf>,
+    /// Directories that these links lead to and that have too many files to check.
+    pub(super) unlisted: BTreeSet<PathBuf>,
     /// All paths that these lead to.
     pub(super) targets: BTreeSet<PathBuf>,
 }
@@ -59,36 +51,49 @@ struct OldestFirst {
 
 impl OldestFirst {
     fn new(path: PathBuf) -> Self {
-        let made_at = std::fs::symlink_metadata(&path).and_then(|meta| meta.created()).ok();
-        Self { made_at: Reverse(made_at), path }
+        Self { made_at: made_at(&path), path }
     }
 }
 
 impl NamedFiles {
     /// Searches the roots of a scope for links and repositories, and looks at the user's own git configuration.
     pub(crate) fn find(roots: &[PathBuf]) -> Self {
+        // A command may have closed a directory only for now, and open it again once something else is written.
+        let mut opened = OpenedDirectories::default();
+        Self::search(roots, |directory| opened.open(directory, LIST_ACCESS))
+    }
+
+    /// The same, but opens closed directories only while it has the lock, because two searches would close them for each other.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn find_with_lock<L>(roots: &[PathBuf], lock: impl FnOnce() -> L) -> Self {
+        let mut has_closed = false;
+        let found = Self::search(roots, |directory| has_closed |= is_closed(directory));
+        // One that was open during the search may be closed again.
+        if !has_closed && !found.repositories.iter().any(|repository| is_closed(&repository.common)) {
+            return found;
+        }
+        let _lock = lock();
+        Self::find(roots)
+    }
+
+    /// Searches directories after a call of `enter`.
+    fn search(roots: &[PathBuf], mut enter: impl FnMut(&Path)) -> Self {
         let mut found = Self::default();
         let is_shared = |root: &Path| SHARED_TEMP_DIRS.iter().any(|shared| root == Path::new(shared));
         let (workspace, others) = roots.split_at(roots.len().min(1));
         let searched = workspace.iter().chain(others.iter().filter(|root| !is_shared(root)));
         let mut todo: BinaryHeap<OldestFirst> = searched.cloned().map(OldestFirst::new).collect();
-        for root in roots {
-            for above in root.ancestors() {
-                found.add_repository(above);
-            }
-        }
-        // A command may have closed a directory only for now, and open it again once something else is written.
-        let mut opened = OpenedDirectories::default();
-        let (mut directories, mut listed) = (0, 0);
+        let above_roots = roots.iter().flat_map(|root| root.ancestors());
+        let mut repositories: BTreeSet<(PathBuf, PathBuf)> = above_roots.filter_map(repository_at).collect();
+        let mut directories = 0;
         while let Some(OldestFirst { path: directory, .. }) = todo.pop() {
             directories += 1;
-            if directories > MAX_SEARCHED_DIRECTORIES || listed > MAX_LISTED_ENTRIES {
+            if directories > MAX_SEARCHED_DIRECTORIES {
                 break;
             }
-            opened.open(&directory, LIST_ACCESS);
-            found.add_repository(&directory);
+            enter(&directory);
+            repositories.extend(repository_at(&directory));
             for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
-                listed += 1;
                 match entry.file_type() {
                     Ok(kind) if kind.is_symlink() => found.add_link(entry.path()),
                     Ok(kind) if kind.is_dir() => {
@@ -101,13 +106,19 @@ impl NamedFiles {
                 }
             }
         }
+        let mut reader = ConfigReader::new();
+        let repositories = repositories.into_iter();
+        found.repositories = repositories.map(|(top, common)| reader.repository(top, common)).collect();
+        found.repositories.insert(reader.of_user());
+        found.links.extend(home_links(roots));
+        found.add_links_in_linked(roots);
         found.add_targets();
         found
     }
 
     /// Opens the directories of the links and repositories in `roots`, so that they can be judged.
     pub(crate) fn open(&self, roots: &[PathBuf]) -> OpenedDirectories {
-        let repositories = self.repositories.iter().map(|repository| repository.common.join("config"));
+        let repositories = self.repositories.iter().map(|repository| repository.config.clone());
         let paths: Vec<PathBuf> = self.links.iter().cloned().chain(repositories).collect();
         OpenedDirectories::above(paths.iter().map(PathBuf::as_path), LIST_ACCESS, |directory| {
             roots.iter().any(|root| directory.starts_with(root))
@@ -118,11 +129,11 @@ impl NamedFiles {
     fn leading_to(&self, path: &Path) -> Option<PathBuf> {
         let leads = |targets: Vec<PathBuf>| targets.iter().any(|target| path.starts_with(target));
         let link = self.links.iter().find(|link| leads(ways(link))).cloned();
-        let mut repositories = self.repositories.iter();
         link.or_else(|| {
-            repositories
-                .find(|repository| leads(repository.targets()))
-                .map(|found| found.common.join("config"))
+            let leads = |found: &&Repository| {
+                NamedByAll::new([*found]).targets().iter().any(|target| path.starts_with(target))
+            };
+            self.repositories.iter().find(leads).map(|found| found.config.clone())
         })
     }
 
@@ -137,8 +148,8 @@ impl NamedFiles {
         let repositories =
             repositories.filter(|found| !is_changed(&found.top.join(".git")) && !is_prepared(&found.common));
         let links = self.links.iter().filter(|link| !is_changed(link)).cloned().collect();
-        let mut found =
-            Self { repositories: repositories.cloned().collect(), links, targets: BTreeSet::new() };
+        let (repositories, unlisted) = (repositories.cloned().collect(), self.unlisted.clone());
+        let mut found = Self { repositories, links, unlisted, targets: BTreeSet::new() };
         found.add_targets();
         found
     }
@@ -162,27 +173,80 @@ impl NamedFiles {
     }
 
     fn add_link(&mut self, path: PathBuf) {
-        let is_settings = settings_rule(&path).is_some() || holds_settings(&path);
-        if is_settings && node_kind(&path).is_some_and(|kind| kind.is_symlink()) {
+        if is_settings(&path) && node_kind(&path).is_some_and(|kind| kind.is_symlink()) {
             self.links.insert(path);
         }
     }
 
-    fn add_repository(&mut self, directory: &Path) {
-        let git = match node_kind(&directory.join(".git")) {
-            Some(_) => git_directory(&directory.join(".git")),
-            None => is_git_directory_now(directory).then(|| directory.to_owned()),
-        };
-        if let Some(git) = git {
-            self.repositories
-                .insert(Repository { top: directory.to_owned(), common: common_directory(&git) });
+    /// Adds the links in directories that links lead to, under the paths that programs use: `.vscode/tasks.json` for one in
+    /// `conf/vscode`.
+    fn add_links_in_linked(&mut self, roots: &[PathBuf]) {
+        let mut todo: Vec<(PathBuf, PathBuf)> =
+            self.links.iter().map(|link| (link.clone(), link.clone())).collect();
+        let mut listed = BTreeSet::new();
+        while let Some((first, link)) = todo.pop() {
+            let Ok(target) = std::fs::canonicalize(&link) else { continue };
+            let is_inside = roots.iter().any(|root| target.starts_with(root));
+            if !is_inside || !target.is_dir() || !listed.insert((first.clone(), target.clone())) {
+                continue;
+            }
+            let Some(files) = files_in(&target) else {
+                self.unlisted.insert(target);
+                continue;
+            };
+            for path in files.iter().filter(|path| is_link(path)) {
+                let link = link.join(path.strip_prefix(&target).unwrap_or(path));
+                self.add_link(link.clone());
+                if self.links.contains(&link) {
+                    todo.push((first.clone(), link));
+                }
+            }
         }
     }
 
     fn add_targets(&mut self) {
-        let linked = self.links.iter().flat_map(|link| ways(link));
-        self.targets = linked.chain(self.repositories.iter().flat_map(Repository::targets)).collect();
+        self.targets = NamedByAll::new(&self.repositories).targets();
+        self.targets.extend(self.links.iter().flat_map(|link| ways(link)));
     }
+}
+
+fn is_settings(path: &Path) -> bool {
+    settings_rule(path).is_some() || holds_settings(path)
+}
+
+/// The links in the user's home that are named like settings and lead into `roots`: `~/.bashrc`, `~/.config/fish/config.fish`.
+fn home_links(roots: &[PathBuf]) -> Vec<PathBuf> {
+    let leads_inside =
+        |path: &Path| ways(path).iter().any(|way| roots.iter().any(|root| way.starts_with(root)));
+    let mut directories: Vec<PathBuf> = std::env::var_os("HOME").map(PathBuf::from).into_iter().collect();
+    let mut links = Vec::new();
+    for _ in 0..=MAX_HOME_DEPTH {
+        let entries =
+            directories.iter().flat_map(|path| std::fs::read_dir(path).into_iter().flatten().flatten());
+        let entries: Vec<PathBuf> =
+            entries.map(|entry| entry.path()).filter(|path| is_settings(path)).collect();
+        let (linked, others) = entries.into_iter().partition::<Vec<_>, _>(|path| is_link(path));
+        links.extend(linked.into_iter().filter(|path| leads_inside(path)));
+        directories = others;
+    }
+    links
+}
+
+/// Whether a directory of Haft's user cannot be listed.
+#[cfg(target_os = "linux")]
+fn is_closed(directory: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let is_own = |meta: std::fs::Metadata| meta.is_dir() && meta.uid() == rustix::process::geteuid().as_raw();
+    !haft_files::is_allowed(directory, LIST_ACCESS) && std::fs::symlink_metadata(directory).is_ok_and(is_own)
+}
+
+/// The working tree and the common directory of the repository in a directory.
+fn repository_at(directory: &Path) -> Option<(PathBuf, PathBuf)> {
+    let git = match node_kind(&directory.join(".git")) {
+        Some(_) => git_directory(&directory.join(".git")),
+        None => is_git_directory_now(directory).then(|| directory.to_owned()),
+    };
+    git.map(|git| (directory.to_owned(), common_directory(&git)))
 }
 
 /// The link or git configuration that makes programs outside the sandbox use the file at `path`.
@@ -198,94 +262,12 @@ pub(super) fn ways(path: &Path) -> Vec<PathBuf> {
     for _ in 0..MAX_LINKS {
         let Some((last, parent)) = ways.last().and_then(|last| Some((last, last.parent()?))) else { break };
         let Ok(target) = std::fs::read_link(last) else { break };
-        ways.push(resolve(parent, target.as_os_str().as_bytes()));
+        // `..` in the target means the parent of the real directory.
+        let parent = std::fs::canonicalize(parent).unwrap_or_else(|_| parent.to_owned());
+        ways.push(resolve(&parent, target.as_os_str().as_bytes()));
     }
     ways.extend(std::fs::canonicalize(path));
     ways
-}
-
-/// The paths that the configurations of a repository name.
-#[derive(Debug, Default)]
-pub(super) struct NamedByGit {
-    /// Included configurations, and configurations that are links.
-    pub(super) configs: Vec<PathBuf>,
-    /// Directories of hooks.
-    pub(super) hooks: Vec<PathBuf>,
-    /// Programs that git runs.
-    pub(super) programs: Vec<PathBuf>,
-}
-
-impl Repository {
-    /// The files and directories that the configurations and the links among the hooks lead to.
-    pub(super) fn targets(&self) -> Vec<PathBuf> {
-        let named = self.named();
-        let files = named.configs.iter().chain(&named.programs);
-        let mut targets: Vec<PathBuf> = files.flat_map(|path| ways(path)).collect();
-        for hooks in &named.hooks {
-            if *hooks != self.common.join("hooks") || is_link(hooks) {
-                targets.extend(ways(hooks));
-            }
-            let links = names_in(hooks).unwrap_or_default().into_iter().map(|name| hooks.join(name));
-            targets.extend(links.filter(|path| is_link(path)).flat_map(|link| ways(&link)));
-        }
-        targets
-    }
-
-    pub(super) fn named(&self) -> NamedByGit {
-        let mut named = NamedByGit::default();
-        let worktrees = self.common.join("worktrees");
-        let names = names_in(&worktrees).unwrap_or_default();
-        let worktrees = names.into_iter().map(|name| worktrees.join(name).join(CONFIGS[1]));
-        let own = CONFIGS.iter().map(|name| self.common.join(name));
-        let own: Vec<PathBuf> = own.chain(worktrees).collect();
-        named.configs.extend(own.iter().filter(|path| is_link(path)).cloned());
-        let mut configs: Vec<PathBuf> = user_configs().into_iter().chain(own).collect();
-        // Configurations may include each other.
-        let mut seen: BTreeSet<PathBuf> = configs.iter().cloned().collect();
-        for _ in 0..MAX_INCLUDES {
-            let mut included = Vec::new();
-            for config in &configs {
-                let GuardedContent::Bytes(bytes) = content_now(config) else { continue };
-                let paths = named_paths(config, &bytes);
-                let parent = config.parent().unwrap_or(&self.common);
-                included.extend(paths.includes.iter().map(|path| resolve(parent, &expand_home(path))));
-                let programs = paths.programs.iter().map(|path| resolve(&self.top, &expand_home(path)));
-                named.programs.extend(programs);
-                // Conditions decide which of several values is in effect, so all of them count.
-                named.hooks.extend(paths.hooks.map(|path| resolve(&self.top, &expand_home(&path))));
-            }
-            included.retain(|path| seen.len() < MAX_CONFIGS && seen.insert(path.clone()));
-            if included.is_empty() {
-                break;
-            }
-            named.configs.extend(included.iter().cloned());
-            configs = included;
-        }
-        if named.hooks.is_empty() {
-            named.hooks.push(self.common.join("hooks"));
-        }
-        named
-    }
-}
-
-/// The configurations for all of the user's repositories, which may name files of a workspace.
-fn user_configs() -> Vec<PathBuf> {
-    let home = std::env::var_os("HOME").map(PathBuf::from);
-    let own = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
-    let own = own.or_else(|| home.as_ref().map(|home| home.join(".config")));
-    let own = own.map(|own| own.join("git/config"));
-    [PathBuf::from("/etc/gitconfig")]
-        .into_iter()
-        .chain(own)
-        .chain(home.map(|home| home.join(".gitconfig")))
-        .collect()
-}
-
-fn expand_home(path: &[u8]) -> Vec<u8> {
-    match (path.strip_prefix(b"~/"), std::env::var_os("HOME")) {
-        (Some(rest), Some(home)) => [home.as_bytes(), b"/", rest].concat(),
-        _ => path.to_vec(),
-    }
 }
 
 pub(super) fn is_link(path: &Path) -> bool {

@@ -6,7 +6,8 @@ use haft_policy::Guard;
 use haft_tool::{FileNode, Node};
 
 use super::git::{is_executable, may_be_hook};
-use super::named::{NamedByGit, NamedFiles, Repository};
+use super::named::NamedFiles;
+use super::named_by_git::NamedByAll;
 use super::objects::changed_at;
 use super::{Judge, Violation, names_in, node_now, read_now};
 use crate::git_config::new_programs;
@@ -17,41 +18,38 @@ impl Judge<'_> {
     pub(crate) fn newly_named(&self, before: &NamedFiles, now: &NamedFiles) -> Vec<Violation> {
         let mut violations = Vec::new();
         for link in now.links.difference(&before.links) {
-            self.linked_settings(link, true, &mut violations);
+            self.linked_settings(link, true, &before.unlisted, &mut violations);
         }
         // The paths found at that time, because the user may have changed a configuration since.
         let known = &before.targets;
-        let former: Vec<NamedByGit> = before.repositories.iter().map(Repository::named).collect();
-        for repository in &now.repositories {
-            let named = repository.named();
-            // Hooks in the git directory itself are judged with that directory.
-            let is_own = |hooks: &Path| hooks == repository.common.join("hooks");
-            for hooks in named.hooks.iter().filter(|hooks| !known.contains(*hooks) && !is_own(hooks)) {
-                let names = names_in(hooks).unwrap_or_default();
-                for name in names.into_iter().filter(|name| may_be_hook(name)) {
-                    let user_files =
-                        former.iter().flat_map(|named| &named.hooks).map(|hooks| hooks.join(&name));
-                    if let Some((path, file)) = self.unjudged_file(&hooks.join(&name), user_files)
-                        && is_executable(&file)
-                    {
-                        self.add(path, Guard::Hook, "a call left it there".to_owned(), &mut violations);
-                    }
-                }
-            }
-            for program in named.programs.iter().filter(|path| !known.contains(*path)) {
-                let user_files = former.iter().flat_map(|named| &named.programs).cloned();
-                if let Some((path, _)) = self.unjudged_file(program, user_files) {
+        let former = NamedByAll::new(&before.repositories);
+        let named = NamedByAll::new(&now.repositories);
+        // Hooks in the git directory itself are judged with that directory.
+        let hooks = named.hooks.iter().filter(|(_, is_own)| !**is_own).map(|(hooks, _)| hooks);
+        for hooks in hooks.filter(|path| !known.contains(*path)) {
+            let names = names_in(hooks).unwrap_or_default();
+            for name in names.into_iter().filter(|name| may_be_hook(name)) {
+                let user_files = former.hooks.keys().map(|hooks| hooks.join(&name));
+                if let Some((path, file)) = self.unjudged_file(&hooks.join(&name), user_files)
+                    && is_executable(&file)
+                {
                     self.add(path, Guard::Hook, "a call left it there".to_owned(), &mut violations);
                 }
             }
-            for config in named.configs.iter().filter(|path| !known.contains(*path)) {
-                let user_files = former.iter().flat_map(|named| &named.configs).cloned();
-                let Some((path, _)) = self.unjudged_file(config, user_files) else { continue };
-                let Some(bytes) = read_now(&path) else { continue };
-                let programs = new_programs(&path, &[], &bytes);
-                if !programs.is_empty() {
-                    self.add(path, Guard::GitConfig, programs.join(", "), &mut violations);
-                }
+        }
+        for program in named.programs.keys().filter(|path| !known.contains(*path)) {
+            if let Some((path, _)) = self.unjudged_file(program, former.programs.keys().cloned()) {
+                self.add(path, Guard::Hook, "a call left it there".to_owned(), &mut violations);
+            }
+        }
+        for config in named.configs.iter().filter(|path| !known.contains(*path)) {
+            let Some((path, _)) = self.unjudged_file(config, former.configs.iter().cloned()) else {
+                continue;
+            };
+            let Some(bytes) = read_now(&path) else { continue };
+            let programs = new_programs(&path, &[], &bytes);
+            if !programs.is_empty() {
+                self.add(path, Guard::GitConfig, programs.join(", "), &mut violations);
             }
         }
         violations

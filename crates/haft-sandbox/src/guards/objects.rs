@@ -1,7 +1,9 @@
 //! Looks up a file's content in a git object database, without running git, which would follow the repository's
 //! configuration.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
@@ -9,12 +11,12 @@ use std::time::UNIX_EPOCH;
 use haft_files::{open_regular, read_regular};
 use haft_tool::{GitObjectFile, GitObjectId};
 
+use super::MAX_CONTENT_BYTES;
+
 /// The magic number and the version of a pack's index.
 const INDEX_HEADER: [u8; 8] = [0xff, b't', b'O', b'c', 0, 0, 0, 2];
 const FANOUT_BYTES: u64 = 256 * 4;
 const MAX_PACKS: usize = 1000;
-/// A file that leads to a git directory is not longer.
-const MAX_LINE_BYTES: u64 = 1 << 14;
 /// More levels of `.git` files and links are not followed.
 const MAX_POINTERS: usize = 4;
 
@@ -77,8 +79,7 @@ pub(super) fn git_directory(dot_git: &Path) -> Option<PathBuf> {
             return fs::canonicalize(path).ok();
         }
         let line = read_line(&path)?;
-        let target = line.strip_prefix("gitdir: ")?.trim_end_matches(['\n', '\r']);
-        path = path.parent()?.join(target);
+        path = path.parent()?.join(OsStr::from_bytes(line.strip_prefix(b"gitdir: ")?));
     }
     None
 }
@@ -86,13 +87,17 @@ pub(super) fn git_directory(dot_git: &Path) -> Option<PathBuf> {
 /// The directory that holds the objects and the configuration of a git directory.
 pub(super) fn common_directory(git: &Path) -> PathBuf {
     let common = read_line(&git.join("commondir"));
-    let common = common.map(|line| git.join(line.trim_end_matches(['\n', '\r'])));
+    let common = common.map(|line| git.join(OsStr::from_bytes(&line)));
     common.and_then(|common| fs::canonicalize(common).ok()).unwrap_or_else(|| git.to_owned())
 }
 
-/// The content of a small file that holds one path.
-fn read_line(path: &Path) -> Option<String> {
-    String::from_utf8(read_regular(path, MAX_LINE_BYTES).ok()?).ok()
+/// The content of a file that holds one path. As for git, any number of line ends may follow, and a NUL ends it.
+fn read_line(path: &Path) -> Option<Vec<u8>> {
+    let mut line = read_regular(path, MAX_CONTENT_BYTES).ok()?;
+    let end = line.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r'))?;
+    let nul = line.iter().position(|byte| *byte == 0);
+    line.truncate(nul.unwrap_or(end + 1).min(end + 1));
+    Some(line)
 }
 
 /// Whether a pack's index lists an object.

@@ -36,4 +36,6 @@ mod sandbox;
 #[cfg(target_os = "linux")]
 mod undone;
 #[cfg(target_os = "linux")]
+mod user_configs;
+#[cfg(target_os = "linux")]
 mod witness;

@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use haft::json;
 
-use crate::fixture::sandbox::SandboxFixture;
+use crate::fixture::sandbox::{SandboxFixture, User};
 
 use super::sandbox::{in_every_mode, run};
 
@@ -195,5 +195,89 @@ fn link_of_the_user_to_a_directory_may_be_written_otherwise() {
         symlink("docs", fixture.path("work/manual")).unwrap();
         let ran = run(fixture, namespaces, "echo fine > manual/page.md");
         assert_eq!(text(fixture, "work/docs/page.md"), "fine\n", "{namespaces}: {}", ran.stderr);
+    });
+}
+
+#[test]
+fn repository_behind_a_long_pointer_is_found() {
+    // Git ignores line ends after a path, and paths may have any bytes.
+    for name in ["g", "$'g\\377'"] {
+        in_every_mode(|fixture, namespaces| {
+            let long = "head -c 20000 /dev/zero | tr '\\0' '\\n'";
+            set_up(
+                fixture,
+                &format!(
+                    "G={name}; mkdir -p p/hk; git init -q $G; (echo gitdir: ../$G/.git; {long}) > p/.git; git -C $G config core.hooksPath hk\n\
+                     git init -q c; git -C c config core.hooksPath hk; git -C c commit -q --allow-empty -m one; git -C c worktree add -q ../wt; mkdir wt/hk\n\
+                     (cat c/.git/worktrees/wt/commondir; {long}) > d; mv d c/.git/worktrees/wt/commondir"
+                ),
+            );
+            for top in ["p", "wt"] {
+                let ran = run(
+                    fixture,
+                    namespaces,
+                    &format!("printf '#!/bin/sh\\n' > {top}/hk/pre-commit; chmod 755 {top}/hk/pre-commit"),
+                );
+                let is_there = fixture.path(&format!("work/{top}/hk/pre-commit")).exists();
+                assert!(ran.stderr.contains("Refused") && !is_there, "{namespaces} {top}: {}", ran.stderr);
+            }
+        });
+    }
+}
+
+#[test]
+fn thousands_of_worktrees_do_not_stall_the_search() {
+    const MAKE: &str = "import os\n\
+        for n in range(4000):\n    \
+            open('g/.git/worktrees/e%d' % n, 'w').close()\n    \
+            os.mkdir('r%d' % n)\n    \
+            open('r%d/.git' % n, 'w').write('gitdir: ../g/.git')\n";
+    let fixture = SandboxFixture::new(User::Current);
+    set_up(&fixture, "git init -q g; mkdir g/.git/worktrees");
+    fixture.file("outside/make.py", MAKE);
+    set_up(&fixture, "python3 ../outside/make.py");
+    let ran = run(&fixture, "true", "echo fine > r1/x; mkdir .git; echo also > r2/x");
+    assert_eq!((ran.code, text(&fixture, "work/r2/x").as_str()), (0, "also\n"), "{}", ran.stderr);
+}
+
+#[test]
+fn directory_that_is_too_large_is_not_moved_to_where_a_link_leads() {
+    const FILL: &str = "mkdir big; python3 -c 'for n in range(20001): open(\"big/%d\" % n, \"w\").close()'";
+    in_every_mode(|fixture, namespaces| {
+        set_up(
+            fixture,
+            "mkdir -p conf/vscode; ln -s conf/vscode .vscode; echo '{}' > conf/vscode/tasks.json",
+        );
+        set_up(fixture, FILL);
+        let script = "echo evil > big/tasks.json; mv conf/vscode conf/old; mv big conf/vscode";
+        let ran = run(fixture, namespaces, script);
+        assert_ne!(text(fixture, "work/.vscode/tasks.json"), "evil\n", "{namespaces}: {}", ran.stderr);
+        assert!(ran.stderr.contains("Refused"), "{namespaces}: {}", ran.stderr);
+    });
+}
+
+#[test]
+fn links_in_a_linked_directory_of_settings_are_followed() {
+    in_every_mode(|fixture, namespaces| {
+        set_up(
+            fixture,
+            "mkdir -p conf/vscode/more common/more; ln -s conf/vscode .vscode; for f in t m more/x; do echo '{}' > common/$f.json; done\n\
+             ln -s ../../common/t.json conf/vscode/tasks.json; ln -s ../../../common/m.json conf/vscode/more/m.json; ln -s ../../common/more conf/vscode/dir",
+        );
+        let ran = run(
+            fixture,
+            namespaces,
+            "for f in t m more/x; do echo evil > common/$f.json; done; echo fine > common/other",
+        );
+        for name in ["t", "m", "more/x"] {
+            let left = text(fixture, &format!("work/common/{name}.json"));
+            assert_eq!(left, "{}\n", "{namespaces} {name}: {}", ran.stderr);
+        }
+        assert_eq!(text(fixture, "work/common/other"), "fine\n", "{namespaces}: {}", ran.stderr);
+        let mut session = fixture.session(namespaces);
+        let path = fixture.path("work/common/t.json");
+        session.call("Read", &json!({"file_path": path}));
+        let result = session.call("Write", &json!({"file_path": path, "content": "evil"}));
+        assert!(result.to_string().contains("--allow-write"), "{namespaces}: {result}");
     });
 }

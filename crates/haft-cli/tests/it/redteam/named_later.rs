@@ -80,7 +80,12 @@ fn h6_what_a_killed_haft_has_named_is_judged_by_the_next_call() {
 
 #[test]
 fn h7_programs_that_a_configuration_of_the_user_names_are_guarded() {
-    for (key, program) in [("core.fsmonitor", "./fsm.sh"), ("filter.x.clean", "sh tools/fsm.sh %f")] {
+    for (key, program) in [
+        ("core.fsmonitor", "./fsm.sh"),
+        ("filter.x.clean", "sh tools/fsm.sh %f"),
+        ("filter.x.clean", "/bin/sh \"tools/fsm.sh\" %f"),
+        ("filter.x.clean", "/usr/bin/env sh fsm.sh"),
+    ] {
         in_every_mode(|space| {
             space.user(&format!(
                 "{REPOSITORY}; mkdir tools; echo exit > fsm.sh; cp fsm.sh tools; chmod 755 fsm.sh; git config {key} '{program}'"
@@ -95,4 +100,25 @@ fn h7_programs_that_a_configuration_of_the_user_names_are_guarded() {
             assert!(ran.code == 0 && !ran.stderr.contains("Refused"), "{}", ran.stderr);
         });
     }
+}
+
+#[test]
+fn h8_what_another_call_names_is_judged_while_a_background_task_runs() {
+    in_every_mode(|space| {
+        space.user(&format!(
+            "{REPOSITORY}; mkdir .githooks; printf '#!/bin/sh\\n' > .githooks/pre-commit; chmod 755 .githooks/pre-commit; \
+             git add .; git commit -qm hooks; git config core.hooksPath .githooks"
+        ));
+        let mut session = space.fixture.session(space.namespaces);
+        let script = "touch ready; while test ! -e go; do sleep 0.01; done; \
+             printf '#!/bin/sh\\necho PWNED\\n' > wt2/.githooks/pre-commit; touch done; sleep 600";
+        session.call("Bash", &haft::json!({"command": script, "run_in_background": true}));
+        wait_until(|| space.exists("ready"));
+        let added = session.bash("git worktree add -q wt2");
+        fs::write(space.fixture.path("work/go"), "").unwrap();
+        wait_until(|| space.exists("done") && !space.read("wt2/.githooks/pre-commit").contains("PWNED"));
+        runs_nothing_planted(space, "wt2", COMMIT);
+        drop(session);
+        assert!(space.exists("wt2/.githooks"), "{added}");
+    });
 }

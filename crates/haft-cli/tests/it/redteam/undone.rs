@@ -122,3 +122,18 @@ fn h3_many_directories_hide_no_named_files() {
     assert!(ran.stderr.contains("Refused"), "{}", ran.stderr);
     assert_eq!(space.read("shared/tasks.json"), "{}\n");
 }
+
+#[test]
+fn many_files_hide_no_named_files() {
+    // Hard links, because they are made fast.
+    const FILL: &str = "import os\n\
+        for n in range(1000100):\n    \
+            if n % 50000 == 0: last = 'f%d' % n; open(last, 'w').close()\n    \
+            else: os.link(last, 'l%d' % n)\n";
+    let space = Workspace { fixture: SandboxFixture::new(User::Current), namespaces: "true" };
+    space.fixture.file("outside/fill.py", FILL);
+    space.user("mkdir -p sub shared; ln -s ../shared sub/.vscode; echo '{}' > shared/tasks.json; python3 ../outside/fill.py");
+    let ran = space.run("echo PWNED > shared/tasks.json");
+    assert!(ran.stderr.contains("Refused"), "{}", ran.stderr);
+    assert_eq!(space.read("shared/tasks.json"), "{}\n");
+}

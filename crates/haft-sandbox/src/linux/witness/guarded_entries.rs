@@ -30,12 +30,12 @@ pub(super) struct GuardedEntries {
     pub(super) started_at: u64,
     /// Whether another call was running when the command started.
     is_beside_another: bool,
-    /// Whether the command touched something whose name matters since the last comparison with `named`.
+    /// Whether the command touched something since the last comparison with `named`. It may be named by what another call did.
     pub(super) needs_comparison: bool,
     /// Where links and git configurations are searched for.
     roots: Vec<PathBuf>,
     /// What links and git configurations lead to, found before the first change.
-    named: OnceCell<NamedFiles>,
+    pub(super) named: OnceCell<NamedFiles>,
     /// Whether the command touched something in `named`.
     pub(super) touches_named: bool,
     /// Whether the command touched something whose name matters.
@@ -75,6 +75,7 @@ impl GuardedEntries {
     pub(super) fn may_be_newly_named(&self, record: &dyn Record) -> bool {
         let now = haft_tool::now_ms();
         self.touches_guarded
+            || self.touches_named
             || self.is_beside_another
             || now.saturating_sub(self.started_at) > SHORT_COMMAND_MS
             || record.was_followed().unwrap_or(true)
@@ -100,7 +101,7 @@ impl GuardedEntries {
         self.touches_named |= is_named;
         let is_guarded = is_relevant(entry.path());
         self.touches_guarded |= is_guarded;
-        self.needs_comparison |= is_guarded;
+        self.needs_comparison = true;
         let (dir, name) = (Rc::clone(&entry.dir), entry.name.clone());
         if is_named || is_guarded {
             self.add_note(dir, name, changes);

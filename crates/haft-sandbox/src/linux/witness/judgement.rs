@@ -50,8 +50,9 @@ impl Supervisor {
 
     /// Judges files that links, git directories or configurations have come to name while the command runs.
     pub(super) fn compare_while_running(&mut self) {
+        let now = self.search_names();
         let _turn = (TURN.lock(), self.lock_moves());
-        let violations = self.judge_newly_named();
+        let violations = self.judge_newly_named(&now);
         self.refused.extend(violations.iter().map(|violation| violation.path.clone()));
         self.restore_all(violations);
         self.recorder.guarded.needs_comparison = false;
@@ -87,6 +88,8 @@ impl Supervisor {
         while self.recorder.guarded.notes.len() > MAX_NOTES_PER_TURN {
             self.judge_oldest();
         }
+        let may_be_newly_named = self.recorder.guarded.may_be_newly_named(&*self.recorder.record);
+        let now = may_be_newly_named.then(|| self.search_names());
         let _turn = (TURN.lock(), self.lock_moves());
         self.file_index = OnceCell::new();
         let notes = std::mem::take(&mut self.recorder.guarded.notes);
@@ -103,19 +106,24 @@ impl Supervisor {
                 violations.extend(judge.named(self.recorder.guarded.named()));
             }
         });
-        if self.recorder.guarded.may_be_newly_named(&*self.recorder.record) {
-            violations.extend(self.judge_newly_named());
-        }
+        violations.extend(now.iter().flat_map(|now| self.judge_newly_named(now)));
         self.restore_all(violations);
+    }
+
+    /// Searches for what links and git configurations lead to. The command must not have its turn: a search takes long, so other
+    /// commands go on meanwhile.
+    pub(super) fn search_names(&mut self) -> NamedFiles {
+        let started = Instant::now();
+        let named = NamedFiles::find_with_lock(&self.policy.scope.roots, || TURN.lock());
+        self.search_time = started.elapsed();
+        named
     }
 
     /// Judges what links and git configurations lead to now, and did not before this command's first change, whatever the
     /// reason is.
-    fn judge_newly_named(&self) -> Vec<Violation> {
-        let roots = &self.policy.scope.roots;
-        let now = NamedFiles::find(roots);
-        let _opened = now.open(roots);
-        self.with_judge(|judge| judge.newly_named(self.recorder.guarded.named(), &now))
+    fn judge_newly_named(&self, now: &NamedFiles) -> Vec<Violation> {
+        let _opened = now.open(&self.policy.scope.roots);
+        self.with_judge(|judge| judge.newly_named(self.recorder.guarded.named(), now))
     }
 
     /// Opens the directories of what is judged: a command could close one to hide what is in it until a later command opens it.

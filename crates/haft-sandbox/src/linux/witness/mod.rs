@@ -36,7 +36,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use haft_tool::{Change, Denial, Record, ToolError};
 use rustix::fs::{Mode, OFlags, ResolveFlags, Stat};
@@ -144,6 +144,7 @@ impl Witness {
                 refused: HashSet::new(),
                 last_judged: Instant::now(),
                 last_compared: Instant::now(),
+                search_time: Duration::ZERO,
                 file_index: OnceCell::new(),
                 stop: its_stop,
             };

@@ -39,6 +39,8 @@ const JUDGE_INTERVAL: Duration = Duration::from_millis(5);
 /// The time between two searches for what links, git directories or configurations have come to name. Git changes such files
 /// all the time.
 const COMPARE_INTERVAL: Duration = Duration::from_secs(1);
+/// In a large workspace, the command waits for its searches for no more than about a tenth of its time.
+const MIN_INTERVAL_RATIO: u32 = 10;
 
 /// After this many calls a command counts as busy, and other commands' calls take precedence.
 const BUSY_CALLS: u64 = 1_000;
@@ -125,6 +127,8 @@ pub(super) struct Supervisor {
     pub(super) refused: HashSet<PathBuf>,
     pub(super) last_judged: Instant,
     pub(super) last_compared: Instant,
+    /// How long the last search for what is named took.
+    pub(super) search_time: Duration,
     /// The files of the roots whose names matter to a judgement.
     pub(super) file_index: OnceCell<FileIndex>,
     /// Set when the command has ended and remaining calls need no reply.
@@ -185,7 +189,8 @@ impl Supervisor {
         if self.recorder.has_notes() && is_due() {
             self.judge_while_running();
         }
-        if self.recorder.guarded.needs_comparison && self.last_compared.elapsed() >= COMPARE_INTERVAL {
+        let interval = COMPARE_INTERVAL.max(self.search_time * MIN_INTERVAL_RATIO);
+        if self.recorder.guarded.needs_comparison && self.last_compared.elapsed() >= interval {
             self.compare_while_running();
         }
         self.blocked.check(&self.listener);
@@ -362,6 +367,7 @@ impl Supervisor {
             self.private_changes.before_change(entry, self.paths.root());
             return Ok(());
         }
+        self.search_before_first_change()?;
         self.recorder.note(entry);
         if self.recorder.is_known(entry) {
             return Ok(());
@@ -376,6 +382,19 @@ impl Supervisor {
         if is_there && self.moves == MOVED_DIRECTORIES.load(Ordering::SeqCst) {
             return Ok(());
         }
+        self.paths.clear();
+        Err(RESTART)
+    }
+
+    /// Finds what links and git configurations lead to, unless it is known. Other commands go on meanwhile, so the call is then
+    /// performed again.
+    fn search_before_first_change(&mut self) -> Result<(), Errno> {
+        if self.recorder.guarded.has_changes() {
+            return Ok(());
+        }
+        self.turn = None;
+        let named = self.search_names();
+        let _ = self.recorder.guarded.named.set(named);
         self.paths.clear();
         Err(RESTART)
     }
@@ -406,6 +425,7 @@ impl Supervisor {
     pub(super) fn before_creation(&mut self, entry: &DirectoryEntry) -> Result<(), Errno> {
         check_can_be_judged(entry)?;
         if entry.dir.area == WriteArea::Workspace {
+            self.search_before_first_change()?;
             return self.recorder.before_creation(entry);
         }
         self.private_changes.before_change(entry, self.paths.root());
