@@ -269,7 +269,7 @@ impl Repository {
 }
 
 /// The configurations for all of the user's repositories, which may name files of a workspace.
-fn user_configs() -> Vec<PathBuf> {
+pub(super) fn user_configs() -> Vec<PathBuf> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let own = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
     let own = own.or_else(|| home.as_ref().map(|home| home.join(".config")));
@@ -290,39 +290,6 @@ fn expand_home(path: &[u8]) -> Vec<u8> {
 
 pub(super) fn is_link(path: &Path) -> bool {
     node_kind(path).is_some_and(|kind| kind.is_symlink())
-}
-
-/// The remotes that are directories on this machine.
-pub(super) fn local_remotes(top: &Path, remotes: &[Vec<u8>]) -> Vec<PathBuf> {
-    remotes.iter().filter_map(|url| local_path(url)).map(|path| resolve(top, &path)).collect()
-}
-
-/// The path of a URL, if git takes it for a directory on this machine.
-fn local_path(url: &[u8]) -> Option<Vec<u8>> {
-    if let Some(rest) = url.strip_prefix(b"file://") {
-        let start = rest.iter().position(|&byte| byte == b'/')?;
-        return Some(percent_decoded(&rest[start..]));
-    }
-    let colon = url.iter().position(|&byte| byte == b':');
-    let slash = url.iter().position(|&byte| byte == b'/').unwrap_or(url.len());
-    // `host:path` is a machine, `scheme://` a protocol.
-    colon.is_none_or(|colon| colon > slash).then(|| url.to_vec())
-}
-
-fn percent_decoded(text: &[u8]) -> Vec<u8> {
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let [first, tail @ ..] = rest {
-        let code = tail.get(..2).filter(|_| *first == b'%').and_then(|code| std::str::from_utf8(code).ok());
-        if let Some(byte) = code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
-            decoded.push(byte);
-            rest = &tail[2..];
-        } else {
-            decoded.push(*first);
-            rest = tail;
-        }
-    }
-    decoded
 }
 
 /// The working tree of a `.git`; another git directory is its own.
