@@ -17,13 +17,14 @@ use super::{GuardedContent, content_now, names_in, node_kind};
 use crate::git_config::named_paths;
 
 /// More directories are not searched for links and repositories.
-const MAX_SEARCHED_DIRECTORIES: usize = 20_000;
+pub(super) const MAX_SEARCHED_DIRECTORIES: usize = 20_000;
 /// The search ends after this many directory entries.
-const MAX_LISTED_ENTRIES: usize = 1_000_000;
+pub(super) const MAX_LISTED_ENTRIES: usize = 1_000_000;
 /// The kernel follows no more.
 const MAX_LINKS: usize = 40;
 /// Directories that are not searched: tools generate many files in them.
-const SKIPPED_DIRECTORIES: &[&str] = &["node_modules", "target", ".venv", "venv", "__pycache__", "objects"];
+pub(super) const SKIPPED_DIRECTORIES: &[&str] =
+    &["node_modules", "target", ".venv", "venv", "__pycache__", "objects"];
 /// Temporary directories that all programs of the machine share. They are too large to search, and are not projects unless they
 /// are the workspace.
 pub(crate) const SHARED_TEMP_DIRS: &[&str] = &["/tmp", "/var/tmp"];
