@@ -134,9 +134,13 @@ impl<'v> VirtualTree<'v> {
         }
     }
 
-    /// Takes the entry for `node` in the file system.
+    /// Takes the entry for `node` in the file system. A directory that is moved back there is still at another path.
     pub(crate) fn assume(&mut self, dir: DirIndex, name: &OsStr, node: Node) {
-        if let Some(now) = self.dirs[dir].now.as_ref().map(|now| now.join(name)) {
+        let now = match self.dirs[dir].entries.get(name) {
+            Some(VirtualEntry::Dir(below)) => self.dirs[*below].now.clone(),
+            _ => self.dirs[dir].now.as_ref().map(|now| now.join(name)),
+        };
+        if let Some(now) = now {
             self.seen.insert(now, node);
         }
     }

@@ -167,7 +167,7 @@ fn git(rest: &[&str]) -> Option<Guard> {
         // Branches may have any name.
         ["refs" | "logs" | "objects", ..] => None,
         [.., "hooks", hook] if hook.ends_with(".sample") => None,
-        [.., "config" | "config.worktree"] => Some(Guard::GitConfig),
+        [.., "config" | "config.worktree"] | [.., "remotes" | "branches", _] => Some(Guard::GitConfig),
         [.., "commondir" | "gitdir"] => Some(Guard::GitLink),
         rest => rest.iter().rev().skip(1).any(|name| *name == "hooks").then_some(Guard::Hook),
     }
@@ -185,9 +185,14 @@ mod tests {
         {
             assert_eq!(guard(path), Some(Guard::Hook), "{path}");
         }
-        for path in
-            ["/w/.git/config", "/w/.GIT/Config", "/w/.git/config.worktree", "/w/.git/modules/m/config"]
-        {
+        for path in [
+            "/w/.git/config",
+            "/w/.GIT/Config",
+            "/w/.git/config.worktree",
+            "/w/.git/modules/m/config",
+            "/w/.git/remotes/origin",
+            "/w/.git/branches/origin",
+        ] {
             assert_eq!(guard(path), Some(Guard::GitConfig), "{path}");
         }
         for path in ["/w/.git", "/w/.git/commondir", "/w/.git/worktrees/x/gitdir"] {
@@ -226,6 +231,7 @@ mod tests {
             "/w/.git/hooks",
             "/w/.git/hooks/pre-commit.sample",
             "/w/.git/refs/heads/hooks/x",
+            "/w/.git/refs/remotes/origin",
             "/w/.git/logs/refs/heads/config",
             "/w/.git/config.lock",
             "/w/.gitignore",

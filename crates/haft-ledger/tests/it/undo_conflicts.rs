@@ -126,6 +126,21 @@ fn error_while_observing_ends_the_planning() {
 }
 
 #[test]
+fn closed_directory_is_moved_back_and_opened() {
+    let (before, after) = (Node::directory(0o755), Node::directory(0));
+    let mut receipt = blank_receipt();
+    receipt.changes = vec![
+        Change::new("/w/d", before.clone(), after.clone()),
+        Change { moved_to: Some("/w/g".into()), ..Change::new("/w/d", before.clone(), Node::Absent) },
+    ];
+    let mut tree = Tree::from([("/w/g".into(), after), ("/w/g/f".into(), file(b"1"))]);
+    let plan = planned(&[receipt], &tree);
+    assert_eq!(plan.conflicts, []);
+    perform(&mut tree, &plan.restore);
+    assert_eq!(tree, Tree::from([("/w/d".into(), before), ("/w/d/f".into(), file(b"1"))]));
+}
+
+#[test]
 fn foreign_entries_of_a_directory_that_goes_are_conflicts() {
     let dir = Node::directory(0o755);
     let mut receipt = blank_receipt();

@@ -7,6 +7,7 @@ use std::path::{Component, Path};
 
 use super::link;
 use super::parse::ConfigSection;
+use super::remotes::may_be_local;
 
 /// Which values of a key run something; an empty one never does.
 #[derive(Debug, Clone, Copy)]
@@ -135,6 +136,13 @@ pub(super) fn runs_program(path: &Path, section: &ConfigSection, key: &[u8], val
         && PROGRAM_URLS.iter().any(|url| starts_with(url, within.unwrap_or_default()))
     {
         return true;
+    }
+    // It may also be the path of a repository with hooks, wherever the rest leads.
+    if section.section() == b"url"
+        && matches!(key, b"insteadof" | b"pushinsteadof")
+        && may_be_local(within.unwrap_or_default())
+    {
+        return value.is_some();
     }
     let row = KEYS.iter().find(|(name, listed, _)| {
         name.as_bytes() == section.section() && (*listed == "*" || listed.as_bytes() == key)

@@ -10,12 +10,15 @@ mod fuzz;
 mod keys;
 mod link;
 mod parse;
+mod remotes;
 #[cfg(test)]
 mod tests;
 mod words;
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
+
+pub(crate) use remotes::GitRemotes;
 
 /// Longer names and values are shortened in messages.
 const MAX_SHOWN_BYTES: usize = 160;
@@ -85,24 +88,6 @@ pub(crate) fn named_paths(path: &Path, bytes: &[u8]) -> NamedPaths {
         }
     }
     named
-}
-
-/// The URLs and paths that a configuration names as remote repositories, as they are written.
-pub(crate) fn remote_urls(bytes: &[u8]) -> Vec<Vec<u8>> {
-    let config = parse::parse(bytes);
-    let mut urls = Vec::new();
-    for entry in &config.entries {
-        let section = &config.sections[entry.section];
-        let named = match (section.section(), entry.key.as_slice()) {
-            (b"remote" | b"submodule", b"url" | b"pushurl")
-            | (b"branch", b"remote" | b"pushremote")
-            | (b"remote", b"pushdefault") => entry.value.as_deref(),
-            (b"url", _) => section.subsection(),
-            _ => None,
-        };
-        urls.extend(named.map(<[u8]>::to_vec));
-    }
-    urls
 }
 
 /// The values of one key that run programs and did not before, without duplicates.

@@ -9,15 +9,15 @@ use std::path::{Component, Path, PathBuf};
 use haft_policy::Guard;
 use haft_tool::{FileNode, Node};
 
-use super::named::{local_remotes, top_of};
 use super::objects::changed_at;
+use super::remotes::REMOTE_DIRECTORIES;
 use super::restore::REFUSED_MARK;
 use super::{GuardedContent, Judge, TouchedPath, Violation, content_now, names_in, node_kind, node_now};
-use crate::git_config::{new_programs, remote_urls};
+use crate::git_config::new_programs;
 
 pub(super) const CONFIGS: [&str; 2] = ["config", "config.worktree"];
 const EXECUTABLE_BITS: u32 = 0o111;
-const UNREADABLE: &str = "it cannot be read";
+pub(super) const UNREADABLE: &str = "it cannot be read";
 
 /// Whether an entry of this name can help to make a directory a git directory, or be something that git runs there.
 pub(crate) fn is_control_name(path: &Path) -> bool {
@@ -26,7 +26,13 @@ pub(crate) fn is_control_name(path: &Path) -> bool {
     let is_listed = |name: &OsStr| NAMES.iter().any(|listed| name.eq_ignore_ascii_case(listed));
     let is_hook =
         || path.parent().and_then(Path::file_name).is_some_and(|name| name.eq_ignore_ascii_case("hooks"));
-    path.file_name().is_some_and(is_listed) || is_hook()
+    path.file_name().is_some_and(is_listed) || is_hook() || may_name_remotes(path)
+}
+
+/// Whether it may be a directory of files that name remotes, or such a file.
+fn may_name_remotes(path: &Path) -> bool {
+    let mut names = path.ancestors().take(2).filter_map(Path::file_name);
+    names.any(|name| REMOTE_DIRECTORIES.iter().any(|folder| name.eq_ignore_ascii_case(folder)))
 }
 
 impl Judge<'_> {
@@ -64,6 +70,7 @@ impl Judge<'_> {
                 self.add(path, guard, detail, violations);
             }
         }
+        self.remote_files(directory, former.as_deref(), violations);
         let hooks = directory.join("hooks");
         let former_hooks = former.as_ref().map(|former| former.join("hooks"));
         let is_new_link = |path: &Path, former: Option<&Path>| {
@@ -115,17 +122,8 @@ impl Judge<'_> {
             GuardedContent::Unreadable => return Some((Guard::GitConfig, UNREADABLE.to_owned())),
         };
         let old = former.map(|former| self.bytes_before(former)).unwrap_or_default();
-        let top = path.parent().map_or(path, top_of);
-        let remote = local_remotes(top, &remote_urls(&bytes)).into_iter().find(|remote| {
-            let real = real_path(remote);
-            (self.is_session_directory)(remote) || real.is_some_and(|real| (self.is_session_directory)(&real))
-        });
-        if let Some(remote) = remote {
-            let remote = remote.to_string_lossy().escape_debug().to_string();
-            return Some((
-                Guard::GitConfig,
-                format!("'{remote}' is a directory of the session, whose hooks git would run"),
-            ));
+        if let Some(detail) = self.remote_in_config(path, &bytes) {
+            return Some((Guard::GitConfig, detail));
         }
         let programs = new_programs(path, &old, &bytes);
         let is_violation = !programs.is_empty() && !self.is_users_config(path, &bytes);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use haft_policy::guarded;
+use haft_policy::{guarded, settings_rule};
 use haft_tool::{FileNode, Node, Record, ToolError};
 
 use super::git::{CONFIGS, is_executable, may_be_hook};
@@ -24,11 +24,14 @@ enum EffectOfFile {
     Program,
 }
 
+/// What programs would use of a file: its hash and whether it is executable. `None` for anything else.
+type UsedContent = Option<(String, bool)>;
+
 /// The files that links, git directories and git configurations below some roots lead to.
 #[derive(Debug, Default)]
 pub struct FilesInEffect {
     roots: Vec<PathBuf>,
-    files: BTreeSet<(PathBuf, EffectOfFile)>,
+    files: BTreeSet<(PathBuf, EffectOfFile, UsedContent)>,
 }
 
 impl FilesInEffect {
@@ -37,12 +40,18 @@ impl FilesInEffect {
         let named = NamedFiles::find(roots);
         let _opened = named.open(roots);
         let mut files = BTreeSet::new();
-        for target in named.links.iter().flat_map(|link| ways(link)) {
-            // A directory that cannot be listed is added in place of its files.
-            let found = if target.is_dir() { files_in(&target) } else { None };
-            files.extend(
-                found.unwrap_or_else(|| vec![target]).into_iter().map(|path| (path, EffectOfFile::Settings)),
-            );
+        for (link, target) in
+            named.links.iter().flat_map(|link| ways(link).into_iter().map(move |way| (link, way)))
+        {
+            let is_setting = |path: &PathBuf| {
+                path.strip_prefix(&target).is_ok_and(|below| settings_rule(&link.join(below)).is_some())
+            };
+            match if target.is_dir() { files_in(&target) } else { None } {
+                Some(found) => files
+                    .extend(found.into_iter().filter(is_setting).map(|path| (path, EffectOfFile::Settings))),
+                // A directory that cannot be listed is added in place of its files.
+                None => drop(files.insert((target, EffectOfFile::Settings))),
+            }
         }
         for repository in &named.repositories {
             let named = repository.named();
@@ -59,13 +68,18 @@ impl FilesInEffect {
                 );
             }
         }
-        Self { roots: roots.to_vec(), files }
+        let files = files.into_iter().map(|(path, file_use)| {
+            let content = node_now(&path).as_file().map(|file| (file.hash.clone(), is_executable(file)));
+            (path, file_use, content)
+        });
+        Self { roots: roots.to_vec(), files: files.collect() }
     }
 
-    /// A file that has come into effect since [`Self::find`], and whose content a call left only where it was not judged.
+    /// A file that has come into effect since [`Self::find`], or has got other content, if a call left its content only where
+    /// that was not judged.
     pub fn newly_unjudged(&self, record: &dyn Record) -> Result<Option<PathBuf>, ToolError> {
         let now = Self::find(&self.roots);
-        for (path, file_use) in now.files.difference(&self.files) {
+        for (path, file_use, _) in now.files.difference(&self.files) {
             if is_unjudged(path, *file_use, record)? {
                 return Ok(Some(path.clone()));
             }

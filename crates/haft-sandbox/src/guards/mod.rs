@@ -13,6 +13,7 @@ mod newly_named;
 mod objects;
 mod origin;
 mod recovered;
+mod remotes;
 mod restore;
 
 use std::cell::OnceCell;
@@ -33,6 +34,7 @@ pub(crate) use named::SHARED_TEMP_DIRS;
 pub use named::leading_to;
 use objects::changed_at;
 pub use recovered::restore_guarded_changes;
+use remotes::REMOTE_DIRECTORIES;
 pub(crate) use restore::{Restoration, restore_violations};
 #[cfg(target_os = "linux")]
 pub(crate) use restore::{is_now, refused_name};
@@ -314,14 +316,17 @@ pub(crate) fn files_in(path: &Path) -> Option<Vec<PathBuf>> {
     Some(files)
 }
 
-/// The settings and hooks in a directory that its move made guarded.
+/// The settings, hooks and remotes in a directory that its move made guarded.
 pub(crate) fn guarded_files_in(path: &Path) -> Vec<PathBuf> {
-    let is_hooks = path.file_name().is_some_and(|name| name.eq_ignore_ascii_case("hooks"));
-    if !is_hooks && settings_rule(path).is_none() && !holds_settings(path) {
+    let is_of_git = path.file_name().is_some_and(|name| {
+        let mut listed = ["hooks"].into_iter().chain(REMOTE_DIRECTORIES);
+        listed.any(|listed| name.eq_ignore_ascii_case(listed))
+    });
+    if !is_of_git && settings_rule(path).is_none() && !holds_settings(path) {
         return Vec::new();
     }
     let mut files = files_in(path).unwrap_or_default();
-    files.retain(|path| is_hooks || settings_rule(path).is_some());
+    files.retain(|path| is_of_git || settings_rule(path).is_some());
     files
 }
 

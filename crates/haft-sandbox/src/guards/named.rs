@@ -18,13 +18,14 @@ use super::{files_in, node_kind};
 
 /// More directories are not searched for links and repositories. Each one is listed completely, because the user's entries may be
 /// the last: that takes a small part of the time that it takes to make them.
-const MAX_SEARCHED_DIRECTORIES: usize = 20_000;
+pub(super) const MAX_SEARCHED_DIRECTORIES: usize = 20_000;
 /// Settings in the user's home are at most this many directories deep: `.config/fish`.
 const MAX_HOME_DEPTH: usize = 2;
 /// The kernel follows no more.
 const MAX_LINKS: usize = 40;
 /// Directories that are not searched: tools generate many files in them.
-const SKIPPED_DIRECTORIES: &[&str] = &["node_modules", "target", ".venv", "venv", "__pycache__", "objects"];
+pub(super) const SKIPPED_DIRECTORIES: &[&str] =
+    &["node_modules", "target", ".venv", "venv", "__pycache__", "objects"];
 /// Temporary directories that all programs of the machine share. They are too large to search, and are not projects unless they
 /// are the workspace.
 pub(crate) const SHARED_TEMP_DIRS: &[&str] = &["/tmp", "/var/tmp"];
@@ -272,39 +273,6 @@ pub(super) fn ways(path: &Path) -> Vec<PathBuf> {
 
 pub(super) fn is_link(path: &Path) -> bool {
     node_kind(path).is_some_and(|kind| kind.is_symlink())
-}
-
-/// The remotes that are directories on this machine.
-pub(super) fn local_remotes(top: &Path, remotes: &[Vec<u8>]) -> Vec<PathBuf> {
-    remotes.iter().filter_map(|url| local_path(url)).map(|path| resolve(top, &path)).collect()
-}
-
-/// The path of a URL, if git takes it for a directory on this machine.
-fn local_path(url: &[u8]) -> Option<Vec<u8>> {
-    if let Some(rest) = url.strip_prefix(b"file://") {
-        let start = rest.iter().position(|&byte| byte == b'/')?;
-        return Some(percent_decoded(&rest[start..]));
-    }
-    let colon = url.iter().position(|&byte| byte == b':');
-    let slash = url.iter().position(|&byte| byte == b'/').unwrap_or(url.len());
-    // `host:path` is a machine, `scheme://` a protocol.
-    colon.is_none_or(|colon| colon > slash).then(|| url.to_vec())
-}
-
-fn percent_decoded(text: &[u8]) -> Vec<u8> {
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let [first, tail @ ..] = rest {
-        let code = tail.get(..2).filter(|_| *first == b'%').and_then(|code| std::str::from_utf8(code).ok());
-        if let Some(byte) = code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
-            decoded.push(byte);
-            rest = &tail[2..];
-        } else {
-            decoded.push(*first);
-            rest = tail;
-        }
-    }
-    decoded
 }
 
 /// The working tree of a `.git`; another git directory is its own.

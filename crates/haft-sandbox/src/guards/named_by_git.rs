@@ -213,7 +213,7 @@ pub(super) fn made_at(path: &Path) -> Reverse<Option<SystemTime>> {
 
 /// The configurations for all of the user's repositories, which may be in a workspace or name files there. Programs outside
 /// may have the variables or not, so the default places count, too.
-fn user_configs() -> Vec<PathBuf> {
+pub(super) fn user_configs() -> Vec<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let named = ["GIT_CONFIG_SYSTEM", "GIT_CONFIG_GLOBAL"].into_iter().filter_map(variable);
     let named = named.filter_map(|path| std::path::absolute(path).ok());
@@ -228,7 +228,7 @@ fn user_configs() -> Vec<PathBuf> {
 }
 
 /// A path of a configuration with the home that it begins with: `~/x`, `~user/x`.
-fn expand_home(path: &[u8]) -> Vec<u8> {
+pub(super) fn expand_home(path: &[u8]) -> Vec<u8> {
     let expanded = || {
         let after_tilde = path.strip_prefix(b"~")?;
         let (user, rest) = after_tilde.split_at(after_tilde.iter().position(|byte| *byte == b'/')?);

@@ -10,6 +10,7 @@ use haft_tool::{
 };
 
 use super::git::is_executable;
+use super::named::{MAX_SEARCHED_DIRECTORIES, SKIPPED_DIRECTORIES};
 use super::objects::{blob_id, changed_at, common_directory, git_directory, object_files};
 use haft_policy::settings_rule;
 
@@ -18,8 +19,10 @@ use crate::git_config::new_programs;
 
 /// The clock of a file system may be one tick behind.
 const CLOCK_TICK_MS: u64 = 10;
-/// The search of the workspace for the same file ends after this many entries.
-const MAX_SEARCHED_ENTRIES: usize = 20_000;
+/// The search for files with settings' names ends after this many directory entries.
+const MAX_LISTED_ENTRIES: usize = 1_000_000;
+/// As many names at the end of a path tell which settings or which hook it is.
+const MAX_SETTING_NAMES: usize = 4;
 
 impl Judge<'_> {
     /// Whether the user had the same settings under this name, in any directory.
@@ -31,9 +34,7 @@ impl Judge<'_> {
         }
         !self.is_left_by_call(file, &|other, _| settings_rule(other).is_some())
             && (self.was_known(file, &is_same, &is_same)
-                || self.find_unchanged(path.file_name(), &|found| {
-                    is_same_setting(path, found) && has_hash(found, file)
-                }))
+                || self.find_unchanged(path, &|found| is_same_setting(path, found) && has_hash(found, file)))
     }
 
     /// Whether an earlier call left a file with this content, and none left it where it `was_judged`. Then it is not the
@@ -69,7 +70,7 @@ impl Judge<'_> {
         let was_judged = |other: &Path, left: &FileNode| is_in_dot_git(other) && is_executable(left);
         !self.is_left_by_call(file, &was_judged)
             && (self.was_known(file, &is_same, &was_same)
-                || self.find_unchanged(path.file_name(), &|found| {
+                || self.find_unchanged(path, &|found| {
                     is_hook(found)
                         && has_hash(found, file)
                         && node_now(found).as_file().is_some_and(is_executable)
@@ -98,7 +99,7 @@ impl Judge<'_> {
         };
         had_before
             || is_around()
-            || self.find_unchanged(path.file_name(), &|found| {
+            || self.find_unchanged(path, &|found| {
                 found.parent().is_some_and(|directory| self.was_git_directory(directory))
                     && read_now(found).is_some_and(|old| names_programs(&old))
             })
@@ -158,20 +159,37 @@ impl Judge<'_> {
 
     /// Whether the same settings are somewhere else now.
     pub(super) fn is_elsewhere(&self, path: &Path, file: &FileNode) -> bool {
-        self.find(path.file_name(), &|found| is_same_setting(path, found) && has_hash(found, file))
+        self.find(path, &|found| is_same_setting(path, found) && has_hash(found, file))
     }
 
-    /// Whether a file of this name in the roots is wanted and was left alone by the command.
-    fn find_unchanged(&self, name: Option<&OsStr>, is_wanted: &dyn Fn(&Path) -> bool) -> bool {
-        self.find(name, &|path| is_wanted(path) && self.is_unchanged(path))
+    /// Whether a file in the roots with the name of this one is wanted and was left alone by the command.
+    fn find_unchanged(&self, path: &Path, is_wanted: &dyn Fn(&Path) -> bool) -> bool {
+        self.find(path, &|found| is_wanted(found) && self.is_unchanged(found))
     }
 
-    /// Whether a file of this name in the roots is wanted.
-    fn find(&self, name: Option<&OsStr>, is_wanted: &dyn Fn(&Path) -> bool) -> bool {
-        let index = self.index.get_or_init(|| list_files(&self.scope.roots));
-        let found = name.and_then(|name| index.get(name)).map_or(&[][..], Vec::as_slice);
-        found.iter().any(|path| is_wanted(path))
+    /// Whether a file in the roots with the name of this one is wanted.
+    fn find(&self, path: &Path, is_wanted: &dyn Fn(&Path) -> bool) -> bool {
+        // The index has no files behind links either.
+        let is_plain = |found: &Path| {
+            self.scope.roots.iter().any(|root| found.starts_with(root))
+                && std::fs::canonicalize(found).is_ok_and(|real| real == found)
+        };
+        let is_near = |found: PathBuf| found != path && is_plain(&found) && is_wanted(&found);
+        let index = || self.index.get_or_init(|| list_files(&self.scope.roots));
+        same_names_above(path).any(is_near)
+            || path
+                .file_name()
+                .and_then(|name| index().get(name))
+                .is_some_and(|found| found.iter().any(|path| is_wanted(path)))
     }
+}
+
+/// Where the same settings are if the user has them for a directory above, which are found however large the workspace is.
+fn same_names_above(path: &Path) -> impl Iterator<Item = PathBuf> {
+    let names: Vec<&OsStr> = path.iter().collect();
+    let ends = (1..=MAX_SETTING_NAMES.min(names.len()))
+        .map(move |count| names[names.len() - count..].iter().collect::<PathBuf>());
+    ends.flat_map(|end| path.ancestors().skip(1).map(move |above| above.join(&end)))
 }
 
 /// Whether a blob in these files of a repository is the user's. The first event in its history decides.
@@ -230,22 +248,24 @@ fn without_carriage_returns(content: &[u8]) -> Option<Vec<u8>> {
     Some(stored)
 }
 
-/// The files below the roots whose names matter.
+/// The files below the roots whose names matter, except for those in directories that tools fill.
 fn list_files(roots: &[PathBuf]) -> FileIndex {
     let mut index = FileIndex::new();
     let mut todo: VecDeque<PathBuf> = roots.iter().cloned().collect();
-    let mut entries = 0;
+    let (mut directories, mut entries) = (0, 0);
     while let Some(directory) = todo.pop_front() {
+        directories += 1;
         for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
             entries += 1;
-            if entries > MAX_SEARCHED_ENTRIES {
+            if directories > MAX_SEARCHED_DIRECTORIES || entries > MAX_LISTED_ENTRIES {
                 return index;
             }
-            let (path, kind) = (entry.path(), entry.file_type());
-            match kind {
-                Ok(kind) if kind.is_dir() && !path.ends_with(".git/objects") => todo.push_back(path),
+            let (path, name) = (entry.path(), entry.file_name());
+            let is_skipped = SKIPPED_DIRECTORIES.iter().any(|skipped| name == *skipped);
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() && !is_skipped => todo.push_back(path),
                 Ok(kind) if kind.is_file() && is_relevant(&path) => {
-                    index.entry(entry.file_name()).or_default().push(path);
+                    index.entry(name).or_default().push(path);
                 }
                 _ => {}
             }

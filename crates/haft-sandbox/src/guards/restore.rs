@@ -102,7 +102,11 @@ fn restore_before(path: &Path, before: &dyn BeforeView) -> io::Result<()> {
 }
 
 fn put_aside(path: &Path) -> io::Result<()> {
-    std::fs::rename(path, refused_name(path)?)
+    let (parent, name) = path.parent().zip(path.file_name()).ok_or(io::ErrorKind::InvalidInput)?;
+    let dir = open_directory(parent)?;
+    let aside = refused_name(path)?;
+    let aside = aside.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    Ok(rustix::fs::renameat(&dir, name, &dir, aside)?)
 }
 
 /// Whether the path is in this state now. A file of another size is not read.
@@ -146,4 +150,28 @@ fn write_new(dir: &OwnedFd, name: &OsStr, bytes: &[u8], node: &FileNode) -> io::
         std::os::unix::fs::fchown(&file, Some(user), Some(group))?;
     }
     file.set_permissions(Permissions::from_mode(node.mode))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_put_aside_through_a_link() {
+        let temp = tempfile::tempdir().unwrap();
+        let root = temp.path().canonicalize().unwrap();
+        let names = |directory: &str| {
+            let entries = std::fs::read_dir(root.join(directory)).unwrap().flatten();
+            entries.map(|entry| entry.file_name().into_string().unwrap()).collect::<Vec<_>>()
+        };
+        for directory in ["outside", "work"] {
+            std::fs::create_dir(root.join(directory)).unwrap();
+            std::fs::write(root.join(directory).join("tasks.json"), "").unwrap();
+        }
+        std::os::unix::fs::symlink("outside", root.join("link")).unwrap();
+        put_aside(&root.join("link/tasks.json")).unwrap_err();
+        assert_eq!(names("outside"), ["tasks.json"]);
+        put_aside(&root.join("work/tasks.json")).unwrap();
+        assert!(names("work").iter().all(|name| name.starts_with("tasks.json.refused-")));
+    }
 }

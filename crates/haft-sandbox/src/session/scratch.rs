@@ -1,5 +1,6 @@
 //! Private directories that are removed when they are no longer used, also if Haft was killed.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -18,6 +19,8 @@ const MIN_MEMORY_BYTES: u64 = 1 << 30;
 
 /// How the names of the directories begin.
 const NAME_PREFIX: &str = "session-";
+/// How the name of the directory that holds them begins.
+const USER_PREFIX: &str = "haft-";
 
 /// A private directory. Dropping it removes it.
 #[derive(Debug)]
@@ -80,9 +83,17 @@ pub(crate) fn user_directory() -> io::Result<PathBuf> {
     user_directory_in(&temp.canonicalize().unwrap_or(temp))
 }
 
+/// Whether a path is in a private directory of any session, judged by its name.
+pub(crate) fn is_in_scratch(path: &Path) -> bool {
+    let names: Vec<_> = path.iter().map(OsStr::as_encoded_bytes).collect();
+    names.windows(2).any(|pair| {
+        pair[0].starts_with(USER_PREFIX.as_bytes()) && pair[1].starts_with(NAME_PREFIX.as_bytes())
+    })
+}
+
 fn user_directory_in(temp: &Path) -> io::Result<PathBuf> {
     let uid = rustix::process::geteuid().as_raw();
-    let path = temp.join(format!("haft-{uid}"));
+    let path = temp.join(format!("{USER_PREFIX}{uid}"));
     // It usually exists.
     let _ = fs::DirBuilder::new().mode(0o700).create(&path);
     let is_private = |meta: fs::Metadata| meta.is_dir() && meta.uid() == uid && meta.mode() & 0o777 == 0o700;
@@ -90,7 +101,7 @@ fn user_directory_in(temp: &Path) -> io::Result<PathBuf> {
         return Ok(path);
     }
     // Another user has taken the name.
-    let path = temp.join(format!("haft-{uid}-{:016x}", random()?));
+    let path = temp.join(format!("{USER_PREFIX}{uid}-{:016x}", random()?));
     fs::DirBuilder::new().mode(0o700).create(&path)?;
     Ok(path)
 }

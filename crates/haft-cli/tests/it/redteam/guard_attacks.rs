@@ -4,8 +4,9 @@ use std::fs;
 
 use haft::{CallOptions, Runtime, json};
 
-use super::guards::{REPOSITORY, in_every_mode};
+use super::guards::{REPOSITORY, Workspace, in_every_mode};
 use crate::fixture::runtime::Directories;
+use crate::fixture::sandbox::{SandboxFixture, User};
 
 /// More than a tick of any kernel's clock.
 const CLOCK_TICK: std::time::Duration = std::time::Duration::from_millis(25);
@@ -203,4 +204,21 @@ fn files_with_other_names_are_copied_up_to_a_bound_or_refused() {
         assert_eq!(space.user("find . -name .mcp.json -o -name a.json | wc -l").trim(), "0");
         assert_eq!(space.user("ls -d shared-* big | wc -l").trim(), "21");
     });
+}
+
+#[test]
+fn settings_of_the_user_are_found_in_large_trees() {
+    let tasks =
+        "mkdir -p a/b/c/d/.vscode .vscode; echo 1 > a/b/c/d/.vscode/tasks.json; echo 2 > .vscode/tasks.json";
+    for (set_up, copy, expected) in [
+        ("mkdir node_modules; cd node_modules; seq 25000 | xargs touch", "a/b/c/d/.vscode", "1\n"),
+        ("seq 20100 | xargs mkdir", ".vscode", "2\n"),
+    ] {
+        let space = Workspace { fixture: SandboxFixture::new(User::Current), namespaces: "true" };
+        space.user(&format!("{tasks}; {set_up}"));
+        let ran = space.run(&format!("mkdir -p q/r; cp -r {copy} q/r/"));
+        assert_eq!(space.read("q/r/.vscode/tasks.json"), expected, "{set_up}: {}", ran.stderr);
+        let ran = space.run("echo PWNED > q/r/.vscode/tasks.json");
+        assert!(ran.stderr.contains("Refused"), "{set_up}");
+    }
 }

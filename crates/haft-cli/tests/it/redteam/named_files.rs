@@ -189,6 +189,61 @@ fn directory_of_the_session_is_no_remote() {
 }
 
 #[test]
+fn push_runs_no_hook_of_a_directory_of_the_session() {
+    // `$host` is the repository's path outside the sandbox.
+    const WAYS: &[&str] = &[
+        r#"git remote add origin "$host""#,
+        r#"mkdir -p .git/remotes; echo "URL: $host" > .git/remotes/origin"#,
+        r#"mkdir -p .git/branches; echo " $host#main" > .git/branches/origin"#,
+        r#"mkdir x; echo "URL: $host" > x/origin; rm -rf .git/remotes; mv x .git/remotes"#,
+        r#"mkdir x; echo "URL: $host" > x/origin; rm -rf .git/remotes; ln -s ../x .git/remotes"#,
+        r#"git config url.${host:0:3}.insteadOf x:; git config remote.origin.url "x:${host:3}""#,
+        r#"git config url.f.pushInsteadOf x; git config remote.origin.url "xile://$host""#,
+        r#"git config remote.origin.url "~/../../../../../..$host""#,
+        r#"git config remote.origin.url "~$(id -un)/../../../../../..$host""#,
+        r#"git config remote.origin.url "file://%2fx$host""#,
+        r#"mkdir -p a/b/c/d/e/f; ln -s "$PWD" a/b/c/d/e/f/up; git config remote.origin.url "a/b/c/d/e/f/up/../../../..$host""#,
+        r#"echo "gitdir: $host" > pointer; git config remote.origin.url ./pointer"#,
+        r#"git config "remote.$host.prune" true; git config branch.main.remote "$host""#,
+    ];
+    in_every_mode(|fixture, namespaces| {
+        let ran = fixture.path("outside/ran");
+        let mut session = fixture.session(namespaces);
+        let host = session.bash(&format!(
+            r#"d=${{TMPDIR:-/tmp}}; git init -q --bare "$d/r.git"; rm -rf "$d"/r.git/hooks/*
+               printf '#!/bin/sh\ntouch {}\n' > "$d/r.git/hooks/pre-receive"; chmod +x "$d/r.git/hooks/pre-receive"
+               host=$(awk '$5 == "/tmp" {{print $4}}' /proc/self/mountinfo | tail -1); echo "${{host:-$d}}/r.git""#,
+            ran.display()
+        ));
+        let host = host.trim();
+        assert!(fixture.unsandboxed(&format!("test -x {host}/hooks/pre-receive")).code == 0, "{host}");
+        for way in WAYS {
+            set_up(fixture, "rm -rf .git *; git init -q; git commit -q --allow-empty -m one");
+            let said = session.bash(&format!("host={host}; {way}"));
+            let pushed = fixture.unsandboxed("git push -q origin HEAD:refs/heads/one; git push -q");
+            assert!(!ran.exists(), "{namespaces} {way}: {said} {}", pushed.stderr);
+            assert!(said.contains("Refused"), "{namespaces} {way}: {said}");
+        }
+        // The test itself proves nothing if the hook does not run.
+        fixture.unsandboxed(&format!("git push -q {host} HEAD:refs/heads/one"));
+        assert!(ran.exists(), "{namespaces}");
+    });
+}
+
+#[test]
+fn remotes_that_are_not_of_the_session_work() {
+    in_every_mode(|fixture, namespaces| {
+        set_up(fixture, "git init -q; git init -q --bare ../outside/r.git");
+        let script = "git remote add one ../outside/r.git; git remote add two git@example.org:a/b; git remote add team/three https://example.org/x\n\
+                      git config url.https://example.org/.insteadOf ex:; mkdir -p .git/remotes; echo 'URL: ../outside/r.git' > .git/remotes/four\n\
+                      git remote add five new/one; git remote add six \"$PWD\"; git clone -q . copy";
+        let ran = run(fixture, namespaces, script);
+        assert!(!ran.stderr.contains("Refused"), "{namespaces}: {}", ran.stderr);
+        assert_eq!(text(fixture, "work/.git/remotes/four"), "URL: ../outside/r.git\n", "{namespaces}");
+    });
+}
+
+#[test]
 fn link_of_the_user_to_a_directory_may_be_written_otherwise() {
     in_every_mode(|fixture, namespaces| {
         fixture.dir("work/docs");

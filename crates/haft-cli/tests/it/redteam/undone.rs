@@ -96,6 +96,65 @@ fn h1_undo_names_no_file_again_that_a_later_call_wrote() {
 }
 
 #[test]
+fn undo_puts_nothing_unjudged_into_files_that_are_named_meanwhile() {
+    for (prepared, harmless, naming, file) in [
+        (
+            "printf '[core]\\n\\tfsmonitor = touch PWNED\\n' > inc",
+            "echo '[user]' > inc",
+            "git config include.path ../inc",
+            "inc",
+        ),
+        (
+            "mkdir hk; printf '#!/bin/sh\\necho PWNED\\n' > hk/pre-commit; chmod +x hk/pre-commit",
+            "echo > hk/pre-commit",
+            "git config core.hooksPath hk",
+            "hk/pre-commit",
+        ),
+        (
+            "mkdir hk; printf '#!/bin/sh\\necho PWNED\\n' > hk/pre-commit; chmod +x hk/pre-commit",
+            "chmod -x hk/pre-commit",
+            "git config core.hooksPath hk",
+            "hk/pre-commit",
+        ),
+        ("echo PWNED > prog", "echo > prog", "git config core.fsmonitor ./prog", "prog"),
+        (
+            "mkdir vs; echo PWNED > vs/tasks.json",
+            "echo '{}' > vs/tasks.json",
+            "ln -s vs .vscode",
+            "vs/tasks.json",
+        ),
+    ] {
+        in_every_mode(|space| {
+            space.user(REPOSITORY);
+            for script in [prepared, harmless] {
+                let ran = space.run(script);
+                assert!(ran.code == 0 && !ran.stderr.contains("Refused"), "{script}: {}", ran.stderr);
+            }
+            space.user(naming);
+            let mode = || space.fixture.path("work").join(file).metadata().unwrap().permissions();
+            let left = (space.read(file), mode());
+            let undo = space.fixture.haft(&["undo", "2", "--yes"]);
+            assert_eq!(undo.code, 1, "{prepared}: {}{}", undo.stdout, undo.stderr);
+            assert_eq!((space.read(file), mode()), left, "{prepared}");
+            let both = space.fixture.haft(&["undo", "1", "2", "--yes"]);
+            assert_eq!(both.code, 0, "{}{}", both.stdout, both.stderr);
+        });
+    }
+    // The user's own content comes back, and so does what is not named like settings.
+    in_every_mode(|space| {
+        space.user(&format!("{REPOSITORY}; mkdir -p c/agents; echo 1 > inc; echo 1 > c/agents/a"));
+        space.run("echo 2 > inc; echo 2 > c/agents/a");
+        space.run("echo 3 > c/agents/a");
+        space.user("git config include.path ../inc; ln -s c .claude");
+        for call in ["2", "1"] {
+            let undo = space.fixture.haft(&["undo", call, "--yes"]);
+            assert_eq!(undo.code, 0, "{call}: {}{}", undo.stdout, undo.stderr);
+        }
+        assert_eq!((space.read("inc"), space.read("c/agents/a")), ("1\n".to_owned(), "1\n".to_owned()));
+    });
+}
+
+#[test]
 fn h2_merged_undo_makes_no_hook_executable() {
     in_every_mode(|space| {
         space.user(&format!(
