@@ -15,7 +15,7 @@ const MIN_POLL_INTERVAL: Duration = Duration::from_micros(50);
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The byte of the lock file that stands for moves of directories; entries have random ones.
-const MOVES_BYTE: u64 = 0;
+const MOVES_OFFSET: u64 = 0;
 const MOVES_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The kernel's offsets are signed.
@@ -40,7 +40,7 @@ pub fn lock_moves(record: &dyn Record) -> Option<OwnedFd> {
     let file = record.lock_file().ok()??;
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let fd = rustix::fs::open(&file, flags, mode(PRIVATE_MODE)).ok()?;
-    lock_byte(&fd, MOVES_BYTE, MOVES_TIMEOUT, &Cancel::new()).ok()?;
+    lock_byte(&fd, MOVES_OFFSET, MOVES_TIMEOUT, &Cancel::new()).ok()?;
     Some(fd)
 }
 

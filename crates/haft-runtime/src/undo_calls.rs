@@ -14,7 +14,7 @@ const PAGE_CALLS: usize = 50;
 
 /// The calls of a workspace after a call, since a time and of a session; all calls by default.
 #[derive(Default)]
-struct CallRange<'a> {
+struct UndoRange<'a> {
     after: i64,
     /// In milliseconds since 1970.
     since: u64,
@@ -28,7 +28,7 @@ impl History {
         let (ledger, here) = (self.ledger()?, self.workspace().display());
         match target {
             UndoTarget::Last if !paths.only.is_empty() => {
-                let last = self.undoable(&CallRange::default(), 1, paths)?;
+                let last = self.undoable(&UndoRange::default(), 1, paths)?;
                 if last.is_empty() {
                     return Err(nothing(format!(
                         "no call in {here} that could be undone changed these paths"
@@ -37,14 +37,14 @@ impl History {
                 Ok(last)
             }
             UndoTarget::LastCalls(count) => {
-                let last = self.undoable(&CallRange::default(), *count, paths)?;
+                let last = self.undoable(&UndoRange::default(), *count, paths)?;
                 if last.is_empty() {
                     return Err(nothing(format!("there is nothing to undo in {here}")));
                 }
                 Ok(last)
             }
             UndoTarget::AfterCall { id, session } => {
-                let range = CallRange { after: *id, session: session.as_deref(), ..CallRange::default() };
+                let range = UndoRange { after: *id, session: session.as_deref(), ..UndoRange::default() };
                 let later = self.undoable(&range, usize::MAX, paths)?;
                 if later.is_empty() {
                     return Err(nothing(format!(
@@ -54,7 +54,7 @@ impl History {
                 Ok(later)
             }
             UndoTarget::Since(time) => {
-                let range = CallRange { since: *time, ..CallRange::default() };
+                let range = UndoRange { since: *time, ..UndoRange::default() };
                 let since = self.undoable(&range, usize::MAX, paths)?;
                 if since.is_empty() {
                     return Err(nothing(format!(
@@ -124,7 +124,7 @@ impl History {
     /// them, the files would not become what they were before the range.
     fn undoable(
         &self,
-        range: &CallRange<'_>,
+        range: &UndoRange<'_>,
         limit: usize,
         paths: &UndoPaths,
     ) -> Result<Vec<Receipt>, ToolError> {
@@ -172,7 +172,7 @@ impl History {
     }
 
     /// Whether one of the calls is not in the range.
-    fn reaches_outside(&self, calls: &[i64], range: &CallRange<'_>) -> Result<bool, ToolError> {
+    fn reaches_outside(&self, calls: &[i64], range: &UndoRange<'_>) -> Result<bool, ToolError> {
         for id in calls {
             if *id <= range.after {
                 return Ok(true);

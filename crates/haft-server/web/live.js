@@ -34,6 +34,10 @@ function onEvent(event, watched) {
 	for (const handler of [...handlers]) handler(event, watched);
 }
 
+/** Parses here, because whole numbers that JavaScript would round cannot be sent from a worker to a tab.
+ * @param {StreamedEvent} event @param {boolean} watched */
+const onStreamed = (event, watched) => onEvent({ ...event, data: parseJson(event.data) }, watched);
+
 /** Starts the stream after the last known event, or continues it with another token.
  * @param {T.Meta} meta with the version, because tabs of different versions cannot share a worker */
 export function start(meta) {

@@ -36,7 +36,8 @@ function blocks(root, lines, depth, unshown) {
 			// Only a line with nothing but the fence ends the block, so that no text is lost.
 			const code = take((next) => !next.trim().startsWith(fence) || next.trim() !== fence[0]?.repeat(next.trim().length)).slice(1);
 			at++;
-			if (language?.trim()) root.append(h('p.note', exact(language.trim(), 'Language', unshown)));
+			const name = language?.trim();
+			if (name) root.append(h('p.note', unshown ? exact(name, 'Language', unshown) : raw(name)));
 			root.append(exactText(code.join('\n'), 'Code', unshown));
 		} else if (heading) {
 			// The page itself uses the first three levels.

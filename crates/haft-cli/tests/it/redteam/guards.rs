@@ -9,7 +9,6 @@ use haft::{CallOptions, Runtime, json};
 use crate::fixture::cli::RunOutput;
 use crate::fixture::runtime::Directories;
 use crate::fixture::sandbox::{SandboxFixture, User};
-use crate::fixture::wait_until;
 
 /// Runs `test` for every user, with and without namespaces.
 pub(super) fn in_every_mode(test: impl Fn(&Workspace)) {
@@ -146,25 +145,6 @@ fn e04_hook_through_a_handle_of_a_moved_directory_is_found() {
         drop(runtime);
         assert!(!work.join(".git/hooks/post-commit").exists());
     }
-}
-
-#[test]
-fn e04_hook_is_found_when_another_haft_process_moves_its_directory() {
-    in_every_mode(|space| {
-        space.user("git init -q . && rm -rf .git/hooks");
-        // Storing so large a file takes long enough for the other process to move its directory meanwhile.
-        space.run("mkdir x; printf '#!/bin/sh\\ntouch pwned\\n' > x/a.sample; truncate -s 100M x/a.sample; chmod +x x/a.sample");
-        let command = |script: &str| {
-            let mut command = space.fixture.sandboxed(&[], script);
-            command.current_dir(space.fixture.work()).env("HAFT_NAMESPACES", space.namespaces);
-            command
-        };
-        let mut first = command("touch started; mv x/a.sample x/pre-commit").spawn().unwrap();
-        wait_until(|| space.exists("started"));
-        let second = command("rm -rf .git/hooks; mv x .git/hooks; true").output().unwrap();
-        first.wait().unwrap();
-        assert!(!space.exists(".git/hooks/pre-commit"), "{} {second:?}", space.namespaces);
-    });
 }
 
 #[test]

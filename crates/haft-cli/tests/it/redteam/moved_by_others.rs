@@ -68,3 +68,22 @@ fn settings_are_judged_although_another_haft_process_keeps_moving_them() {
         assert_eq!(left, "", "{} {planted:?}", space.namespaces);
     });
 }
+
+#[test]
+fn e04_hook_is_found_when_another_haft_process_moves_its_directory() {
+    in_every_mode(|space| {
+        space.user("git init -q . && rm -rf .git/hooks");
+        // Storing so large a file takes long enough for the other process to move its directory meanwhile.
+        space.run("mkdir x; printf '#!/bin/sh\\ntouch pwned\\n' > x/a.sample; truncate -s 100M x/a.sample; chmod +x x/a.sample");
+        let command = |script: &str| {
+            let mut command = space.fixture.sandboxed(&[], script);
+            command.current_dir(space.fixture.work()).env("HAFT_NAMESPACES", space.namespaces);
+            command
+        };
+        let mut first = command("touch started; mv x/a.sample x/pre-commit").spawn().unwrap();
+        wait_until(|| space.exists("started"));
+        let second = command("rm -rf .git/hooks; mv x .git/hooks; true").output().unwrap();
+        first.wait().unwrap();
+        assert!(!space.exists(".git/hooks/pre-commit"), "{} {second:?}", space.namespaces);
+    });
+}
