@@ -35,9 +35,9 @@ pub use named::leading_to;
 use objects::changed_at;
 pub use recovered::restore_guarded_changes;
 use remotes::REMOTE_DIRECTORIES;
-pub(crate) use restore::{Restoration, restore_violations};
+pub(crate) use restore::restore_violations;
 #[cfg(target_os = "linux")]
-pub(crate) use restore::{is_now, refused_name};
+pub(crate) use restore::{Restoration, is_now, refused_name};
 
 /// Larger files are neither read as configurations nor looked up in repositories.
 const MAX_CONTENT_BYTES: u64 = 1 << 20;

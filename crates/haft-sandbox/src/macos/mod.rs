@@ -7,7 +7,7 @@ mod probe;
 mod seatbelt;
 
 #[cfg(target_os = "macos")]
-pub(crate) use confine::{Confinement, SessionState, SessionView, start_child};
+pub(crate) use confine::{Confinement, PreparedSandbox, SessionState, SessionView, start_child};
 #[cfg(target_os = "macos")]
 pub use probe::probe;
 
