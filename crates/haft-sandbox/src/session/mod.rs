@@ -37,7 +37,9 @@ pub(crate) use network::NetworkReach;
 pub(crate) use registry_settings::copy_registry_settings;
 pub use registry_settings::registry_hosts;
 pub(crate) use scratch::ScratchDir;
-pub(crate) use scratch::{create_own_directory, is_in_scratch};
+#[cfg(target_os = "linux")]
+pub(crate) use scratch::create_own_directory;
+pub(crate) use scratch::is_in_scratch;
 
 /// How long the setup of a scope is reused.
 const SETUP_LIFETIME: Duration = Duration::from_secs(2);

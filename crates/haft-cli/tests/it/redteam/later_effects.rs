@@ -83,7 +83,9 @@ fn g5_secrets_are_not_read_by_changing_the_path_of_a_call() {
         ctypes.memmove(paths, b'plain/a\\0', 8)\n\
         thread = threading.Thread(target=swap); thread.start()\n\
         seen = set()\n\
-        for n in range(4000):\n    \
+        n = 0\n\
+        while n < 4000 or b'PUBLIC\\n' not in seen:\n    \
+            n += 1\n    \
             fd = libc.open(paths, os.O_RDONLY)\n    \
             if fd >= 0: seen.add(os.read(fd, 99)); os.close(fd)\n\
         done = True\n\

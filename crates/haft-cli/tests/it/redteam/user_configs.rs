@@ -77,10 +77,10 @@ fn hooks_of_the_users_template_are_judged() {
 fn links_from_the_home_are_followed() {
     in_every_mode(|space| {
         space.user(
-            "mkdir -p zsh fish ~/.config/fish dot/mise; echo : | tee zsh/rc fish/c dot/mise/config.toml",
+            "mkdir -p zsh fish ~/.config/fish dot/tools; echo : | tee zsh/rc fish/c dot/tools/config.toml",
         );
-        space.user("ln -s $PWD/zsh/rc ~/.bashrc; ln -s $PWD/fish/c ~/.config/fish/config.fish; ln -s $PWD/dot/mise ~/.config/mise");
-        for file in ["zsh/rc", "fish/c", "dot/mise/config.toml"] {
+        space.user("ln -s $PWD/zsh/rc ~/.bashrc; ln -s $PWD/fish/c ~/.config/fish/config.fish; ln -s $PWD/dot/tools ~/.config/mise");
+        for file in ["zsh/rc", "fish/c", "dot/tools/config.toml"] {
             is_refused(space, &format!("echo echo PWNED > {file}"), file);
             is_refused_to_tools(space, file);
         }
