@@ -99,7 +99,10 @@ impl Supervisor {
                 let own_flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY;
                 return Ok(reply_with_fd(rustix::fs::open(path, own_flags, mode)?, flags));
             }
-            FileType::Fifo if self.policy.judges_reads => return reopen_pipe(&path, flags),
+            // Where the kernel may not open files itself.
+            FileType::Fifo if self.policy.judges_reads || !self.policy.restricts_truncation => {
+                return reopen_pipe(&path, flags);
+            }
             // Landlock does not restrict pipes and sockets.
             _ => return Ok(self.continue_or_fail(Errno::NXIO)),
         }
